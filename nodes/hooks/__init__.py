@@ -1,0 +1,1 @@
+"""How settings reach a model's attention: one file per host architecture."""

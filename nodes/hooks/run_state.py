@@ -1,0 +1,63 @@
+"""State of one sampling run and of one model call; created and dropped by their wrappers."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...tome_core.plan import MergePlan
+from ...tome_core.settings import Settings
+from .composition import Reduction, Role
+from .stepping_aside import RunReport
+from .unet_layers import LayerKey, SelfAttentionLayer
+
+
+@dataclass(frozen=True)
+class Run:
+    """One pass of a sampler. sigmas: its noise levels, descending."""
+
+    sigmas: tuple[float, ...]
+    report: RunReport = field(default_factory=RunReport)
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One call of the diffusion model.
+
+    active: the settings whose window holds this call's sigma. step: where in the run it is.
+    frames: tokens of the model's temporal attention, None for still images.
+    replaced: per attention ("attn1", "attn2"), the blocks whose attention another node computes.
+    mlp_plans: handed from a block's self-attention to its MLP, which gets no options.
+    """
+
+    reduction: Reduction
+    active: tuple[Settings, ...]
+    step: int
+    frames: int | None
+    replaced: dict[str, frozenset[tuple[Any, ...]]]
+    report: RunReport
+    mlp_plans: dict[LayerKey, MergePlan] = field(default_factory=dict)
+
+    def acting_layer(self, extra_options: dict[str, Any]) -> SelfAttentionLayer | None:
+        """The layer of this block call, None where no active setting reduces it."""
+        block = extra_options.get("block", ("", 0))
+        layer = self.reduction.layers.get((block[0], block[1], extra_options.get("block_index", 0)))
+        return layer if layer and self.roles_by_settings(layer) else None
+
+    def roles_by_settings(self, layer: SelfAttentionLayer) -> dict[Settings, frozenset[Role]]:
+        """Who reduces what in this layer; no role is named twice, see composition.py."""
+        return {
+            settings: roles
+            for settings in self.active
+            if (roles := self.reduction.roles(settings, layer.downsample))
+        }
+
+    def is_replaced(self, attention: str, layer: SelfAttentionLayer) -> bool:
+        """True where another node computes this attention of the layer's block."""
+        names = self.replaced[attention]
+        return layer.key in names or (layer.block, layer.number) in names
+
+
+CURRENT_CALL: ContextVar[ModelCall | None] = ContextVar("token_merge_call", default=None)
+"""For the MLP alone: ComfyUI hands it tokens and nothing else."""

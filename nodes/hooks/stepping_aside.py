@@ -1,0 +1,48 @@
+"""What was reduced in a run and what was left alone and why, logged once at its end."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from .unet_layers import SelfAttentionLayer
+
+logger = logging.getLogger("token_merge")
+
+
+@dataclass
+class RunReport:
+    """Collects over the model calls of one run.
+
+    reduced: layers by (tokens, queries left, keys and values left). left_alone: layers by reason.
+    """
+
+    reduced: dict[tuple[int, int, int], set[SelfAttentionLayer]] = field(default_factory=dict)
+    left_alone: dict[str, set[SelfAttentionLayer]] = field(default_factory=dict)
+
+    def reduce(
+        self, layer: SelfAttentionLayer, tokens: int, queries: int, keys_and_values: int
+    ) -> None:
+        self.reduced.setdefault((tokens, queries, keys_and_values), set()).add(layer)
+
+    def step_aside(self, layer: SelfAttentionLayer, reason: str) -> None:
+        self.left_alone.setdefault(reason, set()).add(layer)
+
+    def log(self, why_idle: str) -> None:
+        """One line per outcome. why_idle: said where no layer was reduced or stepped aside."""
+        for (tokens, queries, keys_and_values), layers in self.reduced.items():
+            logger.info(
+                "Token Merge: %d layers reduced from %d tokens to %d queries, %d keys and values.",
+                len(layers),
+                tokens,
+                queries,
+                keys_and_values,
+            )
+        for reason, layers in self.left_alone.items():
+            names = ", ".join(sorted(map(str, layers)))
+            logger.warning(
+                "Token Merge: %d layers left alone: %s (%s).", len(layers), reason, names
+            )
+        if not self.reduced:
+            nothing = "Token Merge: no layer was reduced in this run"
+            logger.warning("%s.", nothing if self.left_alone else f"{nothing}: {why_idle}")

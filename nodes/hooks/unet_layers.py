@@ -1,0 +1,74 @@
+"""The self-attention layers of a UNet and how much each is downsampled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from comfy.ldm.modules.attention import SpatialTransformer
+from comfy.ldm.modules.diffusionmodules.openaimodel import Downsample, UNetModel, Upsample
+from torch import nn
+
+LayerKey = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class SelfAttentionLayer:
+    """One spatial transformer block with self-attention.
+
+    block, number, index: as ComfyUI names the block in ``extra_options``, such as input 1, 0.
+    downsample: the latent's side over the layer's side: 1, 2, 4 or 8.
+    path: the block's name inside the model.
+    """
+
+    block: str
+    number: int
+    index: int
+    downsample: int
+    path: str
+
+    @property
+    def key(self) -> LayerKey:
+        return (self.block, self.number, self.index)
+
+    def __str__(self) -> str:
+        return f"{self.block} {self.number}.{self.index}"
+
+
+def self_attention_layers(unet: UNetModel) -> tuple[SelfAttentionLayer, ...]:
+    """Layers in the order in which they run.
+
+    Read off the modules, not off token counts: blocks without self-attention (SDXL's finest
+    level) and blocks whose first attention reads the prompt (the x4 upscaler) are not in it.
+    """
+    layers: list[SelfAttentionLayer] = []
+    downsample = 1
+    for block, number, path, module in _stages(unet):
+        if isinstance(module, SpatialTransformer):
+            layers += [
+                SelfAttentionLayer(
+                    block, number, index, downsample, f"{path}.transformer_blocks.{index}"
+                )
+                for index, transformer in enumerate(module.transformer_blocks)
+                if not transformer.disable_self_attn
+            ]
+        elif _contains(module, Downsample):
+            downsample *= 2
+        elif _contains(module, Upsample):
+            downsample //= 2
+    return tuple(layers)
+
+
+def _stages(unet: UNetModel) -> Iterator[tuple[str, int, str, nn.Module]]:
+    """Every module of the input, middle and output blocks: block, number, path, module."""
+    for block in ("input", "output"):
+        for number, stage in enumerate(getattr(unet, f"{block}_blocks")):
+            for position, module in enumerate(stage):
+                yield block, number, f"diffusion_model.{block}_blocks.{number}.{position}", module
+        if block == "input" and unet.middle_block is not None:
+            for position, module in enumerate(unet.middle_block):
+                yield "middle", 0, f"diffusion_model.middle_block.{position}", module
+
+
+def _contains(module: nn.Module, kind: type[nn.Module]) -> bool:
+    return any(isinstance(part, kind) for part in module.modules())

@@ -1,0 +1,110 @@
+"""The Token Downsample node: attention to a smaller grid of keys and values, queries kept."""
+
+from __future__ import annotations
+
+from comfy.model_patcher import ModelPatcher
+from comfy_api.latest import io
+
+from ..tome_core.schedule import PercentWindow
+from ..tome_core.settings import (
+    MAX_FACTOR,
+    METHODS,
+    MIN_FACTOR,
+    DownsampleMethod,
+    DownsampleSettings,
+)
+from .hooks.registry import attach
+
+
+class TokenDownsample(io.ComfyNode):
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="TokenDownsample",
+            display_name="Token Downsample",
+            category="model/patch",
+            description="Makes a model faster: attention reads keys and values from a smaller "
+            "grid, while every token keeps its own query (ToDo).",
+            search_aliases=["todo", "tome", "token downsampling", "speed up", "faster"],
+            inputs=[
+                io.Model.Input("model", tooltip="The model to make faster."),
+                io.Float.Input(
+                    "factor",
+                    default=2.0,
+                    min=MIN_FACTOR,
+                    max=MAX_FACTOR,
+                    step=0.25,
+                    tooltip="Divides both sides of the grid of keys and values in the layers at "
+                    "the finest resolution at which this model has self-attention: 2 leaves a "
+                    "quarter of them. 1 changes nothing.",
+                ),
+                io.Float.Input(
+                    "factor_level_2",
+                    default=1.0,
+                    min=MIN_FACTOR,
+                    max=MAX_FACTOR,
+                    step=0.25,
+                    tooltip="The same for the layers at the next coarser resolution. Useful for "
+                    "very large pictures.",
+                ),
+                io.Combo.Input(
+                    "method",
+                    options=list(METHODS),
+                    default=METHODS[0],
+                    tooltip="How keys and values are resampled. nearest-exact picks existing "
+                    "tokens and is fastest.",
+                ),
+                io.Float.Input(
+                    "start_percent",
+                    default=0.0,
+                    min=0.0,
+                    max=1.0,
+                    step=0.001,
+                    tooltip="Share of the sampling schedule at which downsampling starts.",
+                ),
+                io.Float.Input(
+                    "end_percent",
+                    default=1.0,
+                    min=0.0,
+                    max=1.0,
+                    step=0.001,
+                    tooltip="Share of the sampling schedule at which downsampling ends. "
+                    "Lower values leave the last steps exact.",
+                ),
+            ],
+            outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
+        )
+
+    @classmethod
+    def validate_inputs(
+        cls, start_percent: float | None = None, end_percent: float | None = None
+    ) -> bool | str:
+        """Refuse what the ranges of single inputs cannot, before any node of the graph runs.
+
+        An input that comes over a link is None here; ``execute`` checks it.
+        """
+        if start_percent is None or end_percent is None:
+            return True
+        try:
+            PercentWindow(start_percent, end_percent)
+        except ValueError as refusal:
+            return str(refusal)
+        return True
+
+    @classmethod
+    def execute(
+        cls,
+        model: ModelPatcher,
+        factor: float,
+        factor_level_2: float,
+        method: DownsampleMethod,
+        start_percent: float,
+        end_percent: float,
+    ) -> io.NodeOutput:
+        settings = DownsampleSettings(
+            factor=factor,
+            factor_level_2=factor_level_2,
+            method=method,
+            window=PercentWindow(start_percent, end_percent),
+        )
+        return io.NodeOutput(attach(model, settings))

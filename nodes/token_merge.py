@@ -1,0 +1,175 @@
+"""The Token Merge node: merges similar tokens before attention, copies them back after it."""
+
+from __future__ import annotations
+
+from comfy.model_patcher import ModelPatcher
+from comfy_api.latest import io
+
+from ..tome_core.schedule import PercentWindow
+from ..tome_core.settings import MAX_RATIO, MAX_STRIDE, TARGETS, MergeSettings, Target
+from .hooks.registry import attach
+
+AUTO = "auto"
+
+
+class TokenMerge(io.ComfyNode):
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="TokenMerge",
+            display_name="Token Merge",
+            category="model/patch",
+            description="Makes a model faster: merges tokens that are alike before attention "
+            "and copies the result back to each of them (ToMe).",
+            search_aliases=["tome", "tomesd", "token merging", "speed up", "faster"],
+            inputs=[
+                io.Model.Input("model", tooltip="The model to make faster."),
+                io.Float.Input(
+                    "ratio",
+                    default=0.5,
+                    min=0.0,
+                    max=MAX_RATIO,
+                    step=0.01,
+                    tooltip="Share of the tokens that is merged away. Higher is faster and loses "
+                    "more detail; 0 changes nothing. At most 1 - 1 / (stride_x * stride_y): 0.75 "
+                    "with strides of 2.",
+                ),
+                io.Combo.Input(
+                    "max_downsample",
+                    options=[AUTO, "1", "2", "4", "8"],
+                    default=AUTO,
+                    tooltip="Acts on the layers whose picture is downsampled at most this much. "
+                    "auto: the finest resolution at which this model has self-attention "
+                    "(1 on SD 1.5, 2 on SDXL). Higher values reach coarser layers too: little "
+                    "speed, more change.",
+                ),
+                io.Combo.Input(
+                    "target",
+                    options=list(TARGETS),
+                    default=TARGETS[0],
+                    tooltip="What is merged in self-attention. All three saves most; keys and "
+                    "values alone leaves every token its own query; queries alone leaves every "
+                    "token to be attended to.",
+                ),
+                io.Float.Input(
+                    "start_percent",
+                    default=0.0,
+                    min=0.0,
+                    max=1.0,
+                    step=0.001,
+                    tooltip="Share of the sampling schedule at which merging starts.",
+                ),
+                io.Float.Input(
+                    "end_percent",
+                    default=1.0,
+                    min=0.0,
+                    max=1.0,
+                    step=0.001,
+                    tooltip="Share of the sampling schedule at which merging ends. "
+                    "Lower values leave the last steps exact.",
+                ),
+                io.Int.Input(
+                    "stride_x",
+                    default=2,
+                    min=1,
+                    max=MAX_STRIDE,
+                    advanced=True,
+                    tooltip="Width in tokens of the cell that keeps one destination token.",
+                ),
+                io.Int.Input(
+                    "stride_y",
+                    default=2,
+                    min=1,
+                    max=MAX_STRIDE,
+                    advanced=True,
+                    tooltip="Height in tokens of the cell that keeps one destination token.",
+                ),
+                io.Boolean.Input(
+                    "random_destinations",
+                    default=True,
+                    advanced=True,
+                    tooltip="Destination: a random token of each cell, new in every step and "
+                    "layer, instead of always its first. Avoids grid patterns.",
+                ),
+                io.Int.Input(
+                    "seed",
+                    default=0,
+                    min=0,
+                    max=2**64 - 1,
+                    control_after_generate=False,
+                    advanced=True,
+                    tooltip="Seed of the random destinations. Independent of the sampler's seed.",
+                ),
+                io.Boolean.Input(
+                    "merge_cross_attention",
+                    default=False,
+                    advanced=True,
+                    tooltip="Also merge the queries of cross-attention (attention to the prompt). "
+                    "Little speed, more change.",
+                ),
+                io.Boolean.Input(
+                    "merge_mlp",
+                    default=False,
+                    advanced=True,
+                    tooltip="Also merge the tokens of the MLP after attention. Faster, but loses "
+                    "fine detail.",
+                ),
+            ],
+            outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
+        )
+
+    @classmethod
+    def validate_inputs(
+        cls,
+        ratio: float | None = None,
+        start_percent: float | None = None,
+        end_percent: float | None = None,
+        stride_x: int | None = None,
+        stride_y: int | None = None,
+    ) -> bool | str:
+        """Refuse what the ranges of single inputs cannot, before any node of the graph runs.
+
+        An input that comes over a link is None here; ``execute`` checks it.
+        """
+        if None in (ratio, start_percent, end_percent, stride_x, stride_y):
+            return True
+        try:
+            MergeSettings(
+                ratio=ratio,
+                stride_x=stride_x,
+                stride_y=stride_y,
+                window=PercentWindow(start_percent, end_percent),
+            )
+        except ValueError as refusal:
+            return str(refusal)
+        return True
+
+    @classmethod
+    def execute(
+        cls,
+        model: ModelPatcher,
+        ratio: float,
+        max_downsample: str,
+        target: Target,
+        start_percent: float,
+        end_percent: float,
+        stride_x: int,
+        stride_y: int,
+        random_destinations: bool,
+        seed: int,
+        merge_cross_attention: bool,
+        merge_mlp: bool,
+    ) -> io.NodeOutput:
+        settings = MergeSettings(
+            ratio=ratio,
+            max_downsample=None if max_downsample == AUTO else int(max_downsample),
+            target=target,
+            window=PercentWindow(start_percent, end_percent),
+            stride_x=stride_x,
+            stride_y=stride_y,
+            random_destinations=random_destinations,
+            seed=seed,
+            merge_cross_attention=merge_cross_attention,
+            merge_mlp=merge_mlp,
+        )
+        return io.NodeOutput(attach(model, settings))

@@ -1,0 +1,74 @@
+"""A merge plan: which tokens become one, as index tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """Token n of image b goes to slot ``assign[b, n]``; every slot holds at least one token.
+
+    assign: (B, N) int64 in [0, slots). Seen as (B, H, W) it is the token map.
+    slots: M, tokens that remain.
+    order: (B·N,) int64, rows of the flattened batch sorted by slot.
+    starts: (B·M,) int64, where in ``order`` each slot begins.
+    """
+
+    assign: Tensor
+    slots: int
+    order: Tensor
+    starts: Tensor
+
+    @classmethod
+    def from_assignment(cls, assign: Tensor, slots: int) -> MergePlan:
+        """Plan of a given (B, N) assignment to ``slots`` slots, none of them empty."""
+        rows = _batched_rows(assign, slots)  # (B·N,)
+        sorted_rows, order = rows.sort(stable=True)
+        every_slot = torch.arange(assign.shape[0] * slots, device=assign.device)
+        starts = torch.searchsorted(sorted_rows, every_slot)  # (B·M,)
+        return cls(assign, slots, order, starts)
+
+    @property
+    def sizes(self) -> Tensor:
+        """Tokens in each slot, (B, M) int64."""
+        ends = torch.cat([self.starts[1:], self.starts.new_full((1,), self.order.numel())])
+        return (ends - self.starts).unflatten(0, (self.assign.shape[0], self.slots))
+
+    def merge(self, x: Tensor) -> Tensor:
+        """Mean per slot, ToMe (arXiv 2210.09461) sec. 3. (B, N, C) -> (B, M, C).
+
+        One segment mean over sorted rows: deterministic on every device, unlike scattering with
+        atomic adds, and accumulated in float32 for half-precision tokens.
+        """
+        rows = x.flatten(0, 1)  # (B·N, C)
+        if x.device.type == "mps":
+            merged = mean_by_index_add(rows, _batched_rows(self.assign, self.slots), self.sizes)
+        else:
+            merged = F.embedding_bag(self.order, rows, self.starts, mode="mean")  # (B·M, C)
+        return merged.unflatten(0, (x.shape[0], self.slots))
+
+    def unmerge(self, y: Tensor) -> Tensor:
+        """Copy each slot to its tokens. (B, M, C) -> (B, N, C)."""
+        rows = _batched_rows(self.assign, self.slots)  # (B·N,)
+        return y.flatten(0, 1).index_select(0, rows).unflatten(0, self.assign.shape)
+
+
+def mean_by_index_add(rows: Tensor, slot_rows: Tensor, sizes: Tensor) -> Tensor:
+    """Mean of the rows of each slot, for devices without ``embedding_bag``.
+
+    rows: (B·N, C). slot_rows: (B·N,) slot of each row. sizes: (B, M). Returns (B·M, C).
+    """
+    total = rows.new_zeros(sizes.numel(), rows.shape[1], dtype=torch.float32)  # (B·M, C)
+    total.index_add_(0, slot_rows, rows.float())
+    return (total / sizes.reshape(-1, 1)).to(rows.dtype)
+
+
+def _batched_rows(assign: Tensor, slots: int) -> Tensor:
+    """Slots of all images numbered through. (B, N) -> (B·N,)."""
+    first = torch.arange(assign.shape[0], device=assign.device)[:, None] * slots  # (B, 1)
+    return (assign + first).flatten()
