@@ -1,0 +1,52 @@
+"""``python -m devtools COMMAND``: builds the sandbox where it is missing and runs COMMAND in it."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+from . import comfyui, sandbox
+
+# One line a command: its name, the module here whose ``main(arguments)`` runs it, what it does.
+COMMANDS = {
+    "demo": ("demo", "generate with and without the nodes: seconds per step, and a picture"),
+    "test": ("check", "lint, types and tests, on a real ComfyUI; takes pytest's arguments"),
+    "serve": ("serve", "open ComfyUI's page with the nodes and workflows in it"),
+}
+
+
+def main() -> int:
+    """Run the command in this process where it is the sandbox's, else start the sandbox's."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in COMMANDS:
+        lines = [f"  {name:<6} {text}" for name, (_, text) in COMMANDS.items()]
+        print("usage: python -m devtools COMMAND [--help | options]\n", *lines, sep="\n")
+        return 0 if name in ("-h", "--help") else 2
+    try:
+        ready = sandbox.ready()
+    except (sandbox.SandboxError, comfyui.ComfyUIError) as error:
+        print(f"devtools: {error}", file=sys.stderr)
+        return 1
+    if Path(sys.prefix) == ready.python.parent.parent:
+        return importlib.import_module(f".{COMMANDS[name][0]}", __package__).main(sys.argv[2:])
+    return _hand_over(ready)
+
+
+def _hand_over(ready: sandbox.Sandbox) -> int:
+    command = [ready.python, "-m", "devtools", *sys.argv[1:]]
+    process = subprocess.Popen(command, env=ready.environment())
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C reaches both; the sandbox's process cleans up and says how it ended.
+            continue
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("devtools: interrupted; running the command again goes on from here")

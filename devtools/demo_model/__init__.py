@@ -1,0 +1,41 @@
+"""A node that stands in for a checkpoint, so that the workflows run with nothing downloaded.
+
+For development only: it is linked into the sandbox's ComfyUI and is no part of the shipped pack.
+"""
+
+from __future__ import annotations
+
+from comfy_api.latest import ComfyExtension, io
+
+from . import models
+
+
+class DemoModel(io.ComfyNode):
+    """The outputs of ComfyUI's checkpoint loader, from seeded random weights."""
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="TokenMergeDemoModel",
+            display_name="Token Merge Demo Model",
+            category="token-merge/development",
+            description="A small random UNet with SD 1.5's block structure, its CLIP and its VAE.",
+            inputs=[io.Int.Input("seed", default=1, min=0, tooltip="Seed of the weights.")],
+            outputs=[io.Model.Output(), io.Clip.Output(), io.Vae.Output()],
+        )
+
+    @classmethod
+    def execute(cls, seed: int) -> io.NodeOutput:
+        return io.NodeOutput(models.unet(seed), models.clip(seed), models.vae(seed))
+
+
+class DemoExtension(ComfyExtension):
+    """Lists the one node."""
+
+    async def get_node_list(self) -> list[type[io.ComfyNode]]:
+        return [DemoModel]
+
+
+async def comfy_entrypoint() -> ComfyExtension:
+    """ComfyUI calls this when it loads the folder."""
+    return DemoExtension()

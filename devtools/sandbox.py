@@ -1,0 +1,162 @@
+"""The sandbox: a virtual environment in the cache in which ComfyUI and every check can run.
+
+Only the standard library is used here, since nothing else is there before it is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import cache, comfyui
+
+HERE = Path(__file__).absolute().parent
+REQUIREMENTS = HERE / "requirements.txt"
+NO_DEPS = HERE / "requirements-no-deps.txt"
+TORCHVISION_HOOK = HERE / "site" / "token_merge_torchvision.py"
+
+# Imported once at the end of a set-up: a sandbox that cannot do this is not called ready.
+PROBE = "import torch, torchvision, torchaudio, comfy_cli, pytest, selenium, tomesd"
+
+
+class SandboxError(RuntimeError):
+    """The sandbox could not be built; the message says why and where the log is."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A Python with everything installed, and the ComfyUI to run with it."""
+
+    python: Path
+    comfyui: Path
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables for processes of the sandbox."""
+        programs = f"{self.python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return {
+            **os.environ,
+            "COMFYUI_PATH": str(self.comfyui),
+            "PATH": programs,
+            # Byte code would otherwise be written into ComfyUI's folder.
+            "PYTHONPYCACHEPREFIX": str(cache.folder() / "pycache"),
+            # No command here reports anything to anyone, nor asks the internet for a model.
+            "DO_NOT_TRACK": "1",
+            "HF_HUB_OFFLINE": "1",
+        }
+
+
+def ready() -> Sandbox:
+    """The sandbox, built first where it is missing or incomplete."""
+    if sys.version_info < (3, 10):
+        raise SandboxError(f"Python is {sys.version.split()[0]}, expected 3.10 or later")
+    pinned = comfyui.pinned_folder(cache.folder())
+    own = comfyui.users_own()
+    if own == pinned:  # said so by `environment` to this process
+        own = None
+    folder = cache.folder() / "environments" / _key(own)
+    python = python_of(folder)
+    source = own or pinned
+    if not (is_complete(folder) and comfyui.is_comfyui(source)):
+        with cache.locked(cache.folder() / "set-up.lock"):
+            # Another process may have finished the work while this one waited.
+            if not is_complete(folder):
+                _create(folder)
+            source = own or comfyui.fetch(python, cache.folder())
+            if not is_complete(folder):
+                _fill(folder, source)
+    return Sandbox(python, source)
+
+
+def _key(own: Path | None) -> str:
+    """Names the environment after all that decides its content."""
+    wanted = [sys.version, sys.platform, REQUIREMENTS.read_text(), NO_DEPS.read_text()]
+    wanted += [TORCHVISION_HOOK.read_text()]
+    wanted += [(own / "requirements.txt").read_text() if own else comfyui.SHA256]
+    return hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:12]
+
+
+def python_of(folder: Path) -> Path:
+    """The interpreter of the virtual environment in ``folder``."""
+    return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a set-up of ``folder`` came to its end and its interpreter is still there."""
+    return (folder / "complete").is_file() and python_of(folder).exists()
+
+
+def _create(folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for other in folder.parent.iterdir():
+        if not is_complete(other):
+            print(f"Removing an incomplete environment in {other}", flush=True)
+            shutil.rmtree(other)
+    print(f"Creating the sandbox in {folder} (once; a few minutes)", flush=True)
+    try:
+        venv.create(folder, with_pip=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SandboxError(f"this Python cannot create an environment with pip: {error}") from error
+
+
+def _fill(folder: Path, source: Path) -> None:
+    start = time.monotonic()
+    python = python_of(folder)
+    names = (source / "requirements.txt").read_text().splitlines()
+    wanted = folder / "comfyui-requirements.txt"
+    wanted.write_text("\n".join(name for name in names if not name.startswith("torchaudio")))
+    _pip(folder, "--requirement", REQUIREMENTS, "--requirement", wanted)
+    _pip(folder, "--no-deps", "--requirement", NO_DEPS)
+    _mend_torch_companions(python)
+    probe = _run(python, PROBE)
+    if probe.returncode:
+        raise SandboxError(f"the sandbox in {folder} does not work:\n{probe.stderr.strip()}")
+    (folder / "complete").touch()
+    print(f"The sandbox is ready ({time.monotonic() - start:.0f} s)", flush=True)
+
+
+def _pip(folder: Path, *arguments: str | Path) -> None:
+    """Run ``pip install``, with one line of progress per package; the whole output in a log."""
+    log = folder / "pip.log"
+    command = [python_of(folder), "-m", "pip", "install", "--progress-bar", "off", *arguments]
+    with open(log, "a", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            file.write(line)
+            if line.startswith("Collecting "):
+                print(f"  {line.split(' (from')[0].strip()}", flush=True)
+            elif line.startswith("Installing collected packages"):
+                print(f"  Installing {line.count(',') + 1} packages", flush=True)
+    if process.wait():
+        last = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
+        raise SandboxError(f"pip failed, running the command again repairs it:\n{last}\n({log})")
+
+
+def _mend_torch_companions(python: Path) -> None:
+    """Make torchvision and torchaudio importable beside a torch without CUDA.
+
+    Their wheels link CUDA's libraries. Where torch has CUDA, or where they import as they are,
+    nothing is touched. ComfyUI needs only their Python parts.
+    """
+    if not _run(python, "import torch, sys; sys.exit(torch.version.cuda is not None)").returncode:
+        packages = Path(_run(python, "import torch; print(torch.__path__[0])").stdout.strip()).parent
+        if _run(python, "import torchvision").returncode:
+            shutil.copy(TORCHVISION_HOOK, packages)
+            line = f"import {TORCHVISION_HOOK.stem}\n"
+            (packages / f"{TORCHVISION_HOOK.stem}.pth").write_text(line)
+        if _run(python, "import torchaudio").returncode:
+            for library in (packages / "torchaudio").rglob("*.so"):
+                library.unlink()
+
+
+def _run(python: Path, code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([python, "-c", code], capture_output=True, text=True)
