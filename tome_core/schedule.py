@@ -38,7 +38,7 @@ class PercentWindow:
         return float(percent_to_sigma(self.end)) < sigma <= float(percent_to_sigma(self.start))
 
     def __str__(self) -> str:
-        return f"{self.start:.0%} to {self.end:.0%}"
+        return f"{100 * self.start:g}% to {100 * self.end:g}%"
 
 
 def step_of_sigma(sigma: float, sigmas: tuple[float, ...]) -> int:

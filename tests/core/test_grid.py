@@ -1,0 +1,52 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from token_merge.tome_core.grid import TokenGrid
+
+grids = st.builds(
+    TokenGrid, height=st.integers(1, 9), width=st.integers(1, 9), frames=st.integers(1, 3)
+)
+
+
+@given(grids, st.integers(1, 3), st.integers(1, 4))
+def test_flatten_undoes_unflatten(grid, batch, channels):
+    x = torch.randn(batch, grid.tokens, channels)
+    assert torch.equal(grid.flatten(grid.unflatten(x)), x)
+
+
+def test_tokens_lie_in_raster_order():
+    grid = TokenGrid(height=2, width=3)
+    x = torch.arange(6.0).reshape(1, 6, 1)
+    assert grid.unflatten(x)[0, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("side", range(1, 40))
+def test_grid_of_an_odd_side_is_what_the_strided_convolution_leaves(side):
+    halve = torch.nn.Conv2d(4, 4, 3, stride=2, padding=1)
+    activations = halve(torch.zeros(1, 4, side, 7))
+    grid = TokenGrid.of_activations(activations.shape)
+    assert (grid.height, grid.width) == (-(-side // 2), 4)
+
+
+def test_a_sequence_of_another_length_is_refused():
+    with pytest.raises(ValueError, match=r"sequence has 5 tokens, expected 6 on 2x3"):
+        TokenGrid(2, 3).unflatten(torch.zeros(1, 5, 1))
+
+
+def test_an_empty_side_is_refused():
+    with pytest.raises(ValueError, match="height is 0, expected at least 1"):
+        TokenGrid(0, 3)
+
+
+def test_activations_that_are_no_picture_are_refused():
+    with pytest.raises(ValueError, match=r"expected \(B, C, H, W\)"):
+        TokenGrid.of_activations((1, 2, 3))
+
+
+@given(grids, st.floats(1.0, 8.0))
+def test_a_downsampled_grid_is_never_empty_and_never_larger(grid, factor):
+    smaller = grid.downsampled(factor)
+    assert 1 <= smaller.height <= grid.height
+    assert 1 <= smaller.width <= grid.width
+    assert smaller.frames == grid.frames

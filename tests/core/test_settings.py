@@ -1,0 +1,68 @@
+import dataclasses
+
+import pytest
+from token_merge.tome_core.settings import DownsampleSettings, MergeSettings
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"ratio": 0.9}, r"ratio is 0.9, expected 0.0 to 0.75 with stride_x 2 and stride_y 2"),
+        ({"ratio": 0.95, "stride_x": 8, "stride_y": 8}, "expected 0.0 to 0.9"),
+        ({"ratio": 0.1, "stride_x": 1, "stride_y": 1}, "expected 0.0 to 0 "),
+        ({"ratio": -0.1}, "ratio is -0.1"),
+        ({"ratio": float("nan")}, "ratio is nan"),
+        ({"stride_x": 0}, "stride_x is 0, expected a whole number from 1 to 8"),
+        ({"stride_y": 2.0}, "stride_y is 2.0"),
+        ({"max_downsample": 3}, "max_downsample is 3, expected one of 1, 2, 4, 8"),
+        ({"target": "keys"}, "target is 'keys', expected one of 'queries, keys and values'"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_bad_merge_settings_are_refused_by_name_value_and_range(inputs, message):
+    with pytest.raises(ValueError, match=message):
+        MergeSettings(**inputs)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"factor": 0.5}, "factor is 0.5, expected 1.0 to 8.0"),
+        ({"factor_level_2": 9.0}, "factor_level_2 is 9.0, expected 1.0 to 8.0"),
+        ({"factor": float("nan")}, "factor is nan"),
+        ({"method": "cubic"}, "method is 'cubic', expected one of 'nearest-exact'"),
+    ],
+)
+def test_bad_downsample_settings_are_refused_by_name_value_and_range(inputs, message):
+    with pytest.raises(ValueError, match=message):
+        DownsampleSettings(**inputs)
+
+
+def test_the_ratio_may_reach_all_sources():
+    assert MergeSettings(ratio=0.75).ratio == 0.75
+    assert MergeSettings(ratio=0.9, stride_x=4, stride_y=4).ratio == 0.9
+
+
+def test_settings_that_reduce_nothing_say_so():
+    assert MergeSettings(ratio=0.0).is_identity
+    assert DownsampleSettings(factor=1.0).is_identity
+    assert not DownsampleSettings(factor=1.0, factor_level_2=2.0).is_identity
+    assert not MergeSettings().is_identity
+
+
+@pytest.mark.parametrize(
+    ("target", "queries", "keys_and_values"),
+    [
+        ("queries, keys and values", True, True),
+        ("keys and values", False, True),
+        ("queries", True, False),
+    ],
+)
+def test_target_names_what_is_merged(target, queries, keys_and_values):
+    settings = MergeSettings(target=target)
+    assert (settings.merges_queries, settings.merges_keys_and_values) == (queries, keys_and_values)
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        MergeSettings().ratio = 0.1

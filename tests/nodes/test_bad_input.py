@@ -1,0 +1,79 @@
+"""Refused before sampling, by name, value and range; never a torch traceback."""
+
+import logging
+
+import comfy.latent_formats
+import comfy.model_base
+import comfy.supported_models
+import pytest
+import torch
+from comfy.model_patcher import ModelPatcher
+
+
+def test_a_ratio_above_what_the_strides_allow(unet, token_merge):
+    with pytest.raises(ValueError, match=r"ratio is 0.8, expected 0.0 to 0.75 with stride_x 2"):
+        token_merge(unet("SD15"), ratio=0.8)
+
+
+def test_a_window_that_ends_before_it_starts(unet, token_merge, token_downsample):
+    for node in (token_merge, token_downsample):
+        with pytest.raises(ValueError, match=r"start_percent is 0.6, expected less than end_"):
+            node(unet("SD15"), start_percent=0.6, end_percent=0.4)
+
+
+def test_a_factor_below_one(unet, token_downsample):
+    with pytest.raises(ValueError, match=r"factor is 0.5, expected 1.0 to 8.0"):
+        token_downsample(unet("SD15"), factor=0.5)
+
+
+def test_a_stride_of_zero(unet, token_merge):
+    with pytest.raises(ValueError, match="stride_y is 0, expected a whole number from 1 to 8"):
+        token_merge(unet("SD15"), stride_y=0)
+
+
+@pytest.mark.parametrize("not_a_model", [None, "model", torch.nn.Linear(1, 1)])
+def test_what_is_no_model(not_a_model, token_merge, token_downsample):
+    for node in (token_merge, token_downsample):
+        with pytest.raises(TypeError, match=r"model is \w+, expected a MODEL"):
+            node(not_a_model)
+
+
+@pytest.fixture
+def flux() -> ModelPatcher:
+    config = {
+        "image_model": "flux",
+        "in_channels": 4,
+        "out_channels": 4,
+        "patch_size": 2,
+        "vec_in_dim": 8,
+        "context_in_dim": 8,
+        "hidden_size": 32,
+        "mlp_ratio": 2.0,
+        "num_heads": 2,
+        "depth": 1,
+        "depth_single_blocks": 1,
+        "axes_dim": [4, 6, 6],
+        "theta": 10000,
+        "txt_ids_dims": [],
+        "qkv_bias": True,
+        "guidance_embed": True,
+        "dtype": torch.float32,
+    }
+    model_config = comfy.supported_models.Flux(config)
+    model_config.unet_config = config
+    model = comfy.model_base.Flux(model_config, device="cpu")
+    return ModelPatcher(model, torch.device("cpu"), torch.device("cpu"))
+
+
+def test_a_model_that_is_no_unet_passes_through_with_one_warning(
+    flux, token_merge, token_downsample, caplog
+):
+    for node in (token_merge, token_downsample):
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="token_merge"):
+            model = node(flux)
+        (record,) = caplog.records
+        assert record.levelno == logging.WARNING
+        assert "Flux is not a UNet and passes through unchanged" in record.getMessage()
+        assert model.model_options == flux.model_options
+        assert model.wrappers == flux.wrappers

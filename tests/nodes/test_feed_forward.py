@@ -1,0 +1,55 @@
+"""Merging around the MLP, by an object patch on ``ff.forward``."""
+
+import pytest
+import torch
+
+
+@pytest.fixture
+def mlp_lengths(unet):
+    """Token counts that reach the first linear layer of the MLPs."""
+    lengths = []
+    handles = [
+        module.register_forward_pre_hook(lambda _, inputs: lengths.append(inputs[0].shape[1]))
+        for name, module in unet("SD15").model.named_modules()
+        if name.endswith("ff.net.0.proj")
+    ]
+    yield lengths
+    for handle in handles:
+        handle.remove()
+
+
+def test_the_mlp_gets_merged_tokens(unet, token_merge, denoise, mlp_lengths):
+    denoise(token_merge(unet("SD15"), merge_mlp=True))
+    assert set(mlp_lengths) == {128, 64, 16}
+
+
+def test_without_asking_it_gets_all(unet, token_merge, denoise, mlp_lengths):
+    denoise(token_merge(unet("SD15")))
+    assert set(mlp_lengths) == {256, 64, 16}
+
+
+def test_parameter_names_stay_so_that_loras_load(unet, token_merge):
+    model = token_merge(unet("SD15"), merge_mlp=True)
+    names = set(unet("SD15").model_state_dict())
+    model.patch_model()
+    try:
+        assert set(model.model.state_dict()) == names
+        assert any(name.endswith("ff.net.0.proj.weight") for name in names)
+    finally:
+        model.unpatch_model()
+
+
+def test_plain_and_patched_runs_in_turn_do_not_leak(unet, token_merge, denoise):
+    model, patched = unet("SD15"), token_merge(unet("SD15"), merge_mlp=True)
+    plain, merged = denoise(model), denoise(patched)
+    assert not torch.equal(plain, merged)
+    for _ in range(2):
+        assert torch.equal(denoise(patched), merged)
+        assert torch.equal(denoise(model), plain)
+
+
+def test_two_nodes_that_take_turns_share_one_patch_per_layer(unet, token_merge, denoise):
+    model = token_merge(unet("SD15"), merge_mlp=True, end_percent=0.5)
+    twice = token_merge(model, merge_mlp=True, start_percent=0.5, ratio=0.3)
+    assert all(twice.object_patches[name] is patch for name, patch in model.object_patches.items())
+    assert denoise(twice, steps=4).isfinite().all()

@@ -1,0 +1,46 @@
+"""Same graph, same seed, same picture."""
+
+import torch
+
+
+def test_the_same_seed_gives_the_same_picture(unet, token_merge, denoise):
+    first, second = (denoise(token_merge(unet("SD15"), seed=3)) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_another_seed_gives_other_destinations(unet, token_merge, denoise):
+    one, other = (denoise(token_merge(unet("SD15"), seed=seed)) for seed in (0, 1))
+    assert not torch.equal(one, other)
+
+
+def test_without_random_destinations_the_seed_changes_nothing(unet, token_merge, denoise):
+    one, other = (
+        denoise(token_merge(unet("SD15"), seed=seed, random_destinations=False)) for seed in (0, 1)
+    )
+    assert torch.equal(one, other)
+
+
+def test_the_global_random_state_neither_matters_nor_moves(unet, token_merge, denoise):
+    model = token_merge(unet("SD15"))
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first = denoise(model)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(1)
+    assert torch.equal(denoise(model), first)
+
+
+def test_splitting_the_batch_of_prompts_changes_nothing(unet, token_merge, denoise, monkeypatch):
+    model = token_merge(unet("SD15"))
+    together = denoise(model, batch=2)
+    monkeypatch.setattr(type(model), "get_free_memory", lambda *_: 1)
+    calls = []
+    model.set_model_unet_function_wrapper(
+        lambda apply, call: (
+            calls.append(call["input"].shape[0])
+            or apply(call["input"], call["timestep"], **call["c"])
+        )
+    )
+    apart = denoise(model, batch=2)
+    assert calls == [2, 2] * 2, "prompt and negative prompt did not run apart"
+    torch.testing.assert_close(apart, together, rtol=1e-4, atol=1e-4 * together.abs().max().item())

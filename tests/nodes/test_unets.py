@@ -1,0 +1,141 @@
+"""Both nodes on ComfyUI's own UNets: which layers they reach, and what they leave as it was."""
+
+import pytest
+import torch
+
+IMAGE_UNETS = ["SD15", "SDXL", "SSD1B"]
+PROMPT = 7
+
+
+def self_attention(attention_log) -> set[tuple[int, int]]:
+    return {lengths for lengths in attention_log.lengths if lengths[1] != PROMPT}
+
+
+def test_merging_reaches_the_finest_self_attention_of_sd15(
+    unet, token_merge, denoise, attention_log
+):
+    denoise(attention_log.watch(token_merge(unet("SD15"))), size=(16, 16))
+    assert self_attention(attention_log) == {(128, 128), (64, 64), (16, 16)}
+
+
+@pytest.mark.parametrize("name", ["SDXL", "SSD1B"])
+def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
+    name, unet, token_merge, token_downsample, denoise, attention_log
+):
+    denoise(attention_log.watch(token_merge(unet(name))), size=(16, 16))
+    assert self_attention(attention_log) == {(32, 32), (16, 16)}
+    attention_log.lengths.clear()
+    denoise(attention_log.watch(token_downsample(unet(name))), size=(16, 16))
+    assert self_attention(attention_log) == {(64, 16), (16, 16)}
+
+
+@pytest.mark.parametrize(
+    ("max_downsample", "expected"),
+    [
+        ("1", {(128, 128), (64, 64), (16, 16)}),
+        ("2", {(128, 128), (32, 32), (16, 16)}),
+        ("4", {(128, 128), (32, 32), (8, 8)}),
+    ],
+)
+def test_max_downsample_reaches_coarser_layers(
+    max_downsample, expected, unet, token_merge, denoise, attention_log
+):
+    model = token_merge(unet("SD15"), max_downsample=max_downsample)
+    denoise(attention_log.watch(model), size=(16, 16))
+    assert self_attention(attention_log) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("queries, keys and values", (128, 128)),
+        ("keys and values", (256, 128)),
+        ("queries", (128, 256)),
+    ],
+)
+def test_target_selects_the_sequences(target, expected, unet, token_merge, denoise, attention_log):
+    denoise(attention_log.watch(token_merge(unet("SD15"), target=target)), size=(16, 16))
+    assert expected in self_attention(attention_log)
+
+
+def test_downsampling_has_a_factor_per_resolution(unet, token_downsample, denoise, attention_log):
+    model = token_downsample(unet("SD15"), factor=4.0, factor_level_2=2.0)
+    denoise(attention_log.watch(model), size=(16, 16))
+    assert self_attention(attention_log) == {(256, 16), (64, 16), (16, 16)}
+
+
+@pytest.mark.parametrize("name", IMAGE_UNETS)
+@pytest.mark.parametrize("size", [(16, 24), (17, 23), (31, 9), (4, 64)])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_any_size_and_batch_runs_and_stays_close_to_plain(
+    name, size, batch, unet, token_merge, token_downsample, denoise
+):
+    plain = denoise(unet(name), size=size, batch=batch, steps=1)
+    for node in (token_merge, token_downsample):
+        reduced = denoise(node(unet(name)), size=size, batch=batch, steps=1)
+        assert reduced.shape == plain.shape
+        assert reduced.isfinite().all()
+        assert 0 < (reduced - plain).norm() / plain.norm() < 0.3
+
+
+@pytest.mark.parametrize("name", IMAGE_UNETS)
+def test_identity_settings_are_bit_equal_to_plain(
+    name, unet, token_merge, token_downsample, denoise
+):
+    plain = denoise(unet(name))
+    assert torch.equal(denoise(token_merge(unet(name), ratio=0.0)), plain)
+    assert torch.equal(denoise(token_downsample(unet(name), factor=1.0)), plain)
+
+
+@pytest.mark.parametrize("name", IMAGE_UNETS)
+def test_the_input_model_is_untouched(name, unet, token_merge, token_downsample, denoise):
+    model = unet(name)
+    options, wrappers = str(model.model_options), str(model.wrappers)
+    plain = denoise(model)
+    inputs = {"merge_mlp": True, "merge_cross_attention": True}
+    reduced = denoise(token_merge(model, **inputs))
+    denoise(token_downsample(model))
+    assert not torch.equal(reduced, plain)
+    assert (str(model.model_options), str(model.wrappers)) == (options, wrappers)
+    assert torch.equal(denoise(model), plain)
+
+
+def test_two_branches_with_other_strengths_do_not_leak_into_each_other(unet, token_merge, denoise):
+    weak, strong = (token_merge(unet("SD15"), ratio=ratio) for ratio in (0.2, 0.7))
+    alone = [denoise(weak), denoise(strong)]
+    assert not torch.equal(*alone)
+    assert torch.equal(denoise(weak), alone[0])
+    assert torch.equal(denoise(strong), alone[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["SD15", "SDXL"])
+def test_half_precision_runs(name, dtype, unet, token_merge, token_downsample, denoise):
+    model = unet(name, dtype)
+    plain = denoise(model, steps=1)
+    for node in (token_merge, token_downsample):
+        reduced = denoise(node(model), steps=1)
+        assert reduced.isfinite().all()
+        assert (reduced - plain).norm() / plain.norm() < 0.3
+
+
+@pytest.mark.parametrize("sampler", ["dpmpp_2m", "heun", "euler_ancestral", "dpm_2"])
+def test_samplers_that_call_the_model_between_steps_run(sampler, unet, token_merge, denoise):
+    assert denoise(token_merge(unet("SD15")), sampler=sampler, steps=3).isfinite().all()
+
+
+@pytest.mark.parametrize("batch_of_prompts", ["together", "apart"])
+def test_only_self_attention_is_touched_unless_asked(
+    batch_of_prompts, unet, token_merge, denoise, attention_log
+):
+    cfg = 1.0 if batch_of_prompts == "apart" else 4.0
+    denoise(attention_log.watch(token_merge(unet("SD15"))), cfg=cfg)
+    cross = {lengths for lengths in attention_log.lengths if lengths[1] == PROMPT}
+    assert cross == {(256, PROMPT), (64, PROMPT), (16, PROMPT)}
+
+
+def test_cross_attention_is_merged_when_asked(unet, token_merge, denoise, attention_log):
+    model = token_merge(unet("SD15"), merge_cross_attention=True)
+    denoise(attention_log.watch(model))
+    cross = {lengths for lengths in attention_log.lengths if lengths[1] == PROMPT}
+    assert cross == {(128, PROMPT), (64, PROMPT), (16, PROMPT)}

@@ -1,0 +1,59 @@
+"""Imports point one way: __init__ -> nodes -> hooks -> tome_core, and down inside tome_core."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = sorted((ROOT / "tome_core").glob("*.py"))
+NODES = sorted((ROOT / "nodes").rglob("*.py"))
+COMFYUI = {"comfy", "comfy_api", "comfy_extras", "comfy_execution", "folder_paths", "nodes"}
+
+CORE_ORDER = ["grid", "schedule", "settings", "plan", "partition", "matching", "downsample"]
+"""Lower ideas first: a file may import those before it."""
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """(dots, module) of every import; dots is 0 for an absolute one."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.level, node.module or ""))
+    return found
+
+
+def absolute_roots(path: Path) -> set[str]:
+    return {module.split(".")[0] for dots, module in imported(path) if dots == 0}
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: p.stem)
+def test_core_knows_nothing_of_comfyui(path):
+    assert not absolute_roots(path) & COMFYUI
+    assert all(dots <= 1 for dots, _ in imported(path)), "imports something above tome_core"
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: p.stem)
+def test_core_imports_lower_ideas_only(path):
+    if path.stem == "__init__":
+        return
+    own = {module for dots, module in imported(path) if dots == 1}
+    assert own <= set(CORE_ORDER[: CORE_ORDER.index(path.stem)])
+
+
+@pytest.mark.parametrize("path", NODES, ids=lambda p: p.stem)
+def test_nodes_never_import_comfyuis_own_module_of_that_name(path):
+    assert "nodes" not in absolute_roots(path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "nodes/hooks").glob("*.py")), ids=lambda p: p.stem)
+def test_hooks_do_not_know_the_nodes(path):
+    assert not any(dots == 2 for dots, _ in imported(path))
+
+
+@pytest.mark.parametrize("path", [ROOT / "__init__.py", *CORE, *NODES], ids=lambda p: p.stem)
+def test_nothing_shipped_imports_tests_benchmarks_or_devtools(path):
+    modules = {module.split(".")[0] for _, module in imported(path)}
+    assert not modules & {"tests", "benchmarks", "devtools", "tomesd", "hypothesis", "pytest"}
