@@ -131,7 +131,9 @@ class TokenMerge(io.ComfyNode):
 
         An input that comes over a link is None here; ``execute`` checks it.
         """
-        if None in (ratio, start_percent, end_percent, stride_x, stride_y):
+        if ratio is None or start_percent is None or end_percent is None:
+            return True
+        if stride_x is None or stride_y is None:
             return True
         try:
             MergeSettings(
