@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _hand_over(ready: sandbox.Sandbox) -> int:
-    command = [ready.python, "-m", "devtools", *sys.argv[1:]]
+    command = [str(ready.python), "-m", "devtools", *sys.argv[1:]]
     process = subprocess.Popen(command, env=ready.environment())
     while True:
         try:

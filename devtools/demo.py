@@ -1,0 +1,233 @@
+"""``python -m devtools demo``: the plain model and each node, same seed, timed and side by side.
+
+The variants take turns within a round, so that whatever else the machine does falls on all of
+them alike. The first round warms up and is not counted. Every round has another seed, which all
+variants of the round share: ComfyUI would not sample again for a seed it has just done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from PIL import Image
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from . import cache, graph, picture
+from .client import Client, Prompt, RunError
+from .server import Server, ServerError, link, running
+
+FIRST_SEED = 42
+
+# What the demo model is run with: on two cores about a second a step.
+DEMO_STEPS = 4
+DEMO_SIZE = 640
+
+# The attention that ComfyUI takes on GPUs by default. On a CPU its default is slower, which would
+# flatter whatever shortens attention.
+ATTENTION = "--use-pytorch-cross-attention"
+
+
+@dataclass
+class Variant:
+    """One graph and what its counted rounds gave."""
+
+    name: str
+    prompt: Prompt
+    rounds: list[list[float]] = field(default_factory=list)  # seconds of each step, per round
+    image: Image.Image | None = None  # of the last round
+
+    def seconds(self) -> float:
+        """Median seconds per step over all counted rounds."""
+        return median(second for steps in self.rounds for second in steps)
+
+    def speedups(self, plain: Variant) -> list[float]:
+        """How many times as fast as ``plain``, for each round."""
+        pairs = zip(plain.rounds, self.rounds, strict=True)
+        return [median(theirs) / median(ours) for theirs, ours in pairs]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo; the exit code is 0 where every picture was made."""
+    options = _parse(arguments)
+    console = Console()
+    runs = cache.folder() / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=runs, prefix="demo-") as base:
+            if options.checkpoint:
+                _link_checkpoint(options.checkpoint, Path(base))
+            console.print("Starting ComfyUI")
+            with running(Path(base), [ATTENTION]) as server:
+                variants = _measure(server, options, console)
+    except (ServerError, RunError) as error:
+        console.print(f"[bold red]The demo failed.[/] {error}", highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("Interrupted")
+        return 130
+    console.print(_table(variants))
+    _save(variants, options.out)
+    console.print(f"Side by side: {options.out}", soft_wrap=True)
+    return 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m devtools demo", description=__doc__)
+    parser.add_argument(
+        "--checkpoint",
+        type=_file,
+        metavar="FILE",
+        help="use this checkpoint (default: a small random UNet with SD 1.5's block structure)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=_at_least(2),
+        metavar="N",
+        help=f"sampling steps (default: {DEMO_STEPS}, with --checkpoint as in the workflow)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=_at_least(1),
+        metavar="N",
+        default=3,
+        help="counted rounds, after one that warms up (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--size",
+        type=_at_least(64),
+        metavar="PIXELS",
+        help=f"width and height (default: {DEMO_SIZE}, with --checkpoint as in the workflow)",
+    )
+    parser.add_argument(
+        "--out",
+        type=lambda text: Path(text).absolute(),
+        metavar="PNG",
+        default=Path("demo.png").absolute(),
+        help="where the pictures go (default: demo.png in this folder)",
+    )
+    return parser.parse_args(arguments)
+
+
+def _at_least(least: int) -> Any:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"is {text}, expected a whole number from {least}")
+        return int(text)
+
+    return number
+
+
+def _file(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text} is no file")
+    return path
+
+
+def _link_checkpoint(checkpoint: Path, base: Path) -> None:
+    link(base / "models" / "checkpoints" / checkpoint.name, checkpoint)
+
+
+def _measure(server: Server, options: argparse.Namespace, console: Console) -> list[Variant]:
+    """Run all rounds and return the variants, the plain one first."""
+    client = Client(server)
+    variants = _variants(client.object_info(), options)
+    steps = variants[0].prompt[_sampler(variants[0].prompt)]["inputs"]["steps"]
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=(options.rounds + 1) * len(variants) * steps)
+        for number in range(options.rounds + 1):
+            for variant in variants:
+                stage = f"round {number}" if number else "warm-up"
+                progress.update(task, description=f"{stage}: {variant.name}")
+                prompt = graph.with_values(variant.prompt, "KSampler", seed=FIRST_SEED + number)
+                run = client.run(prompt, on_step=lambda: progress.advance(task))
+                variant.image = run.images[0]
+                if number:
+                    variant.rounds.append(run.step_seconds)
+        progress.update(task, description="done")
+    client.close()
+    return variants
+
+
+def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[Variant]:
+    merge = graph.load(graph.WORKFLOWS / "token_merge.json")
+    downsample = graph.load(graph.WORKFLOWS / "token_downsample.json")
+    return [
+        Variant(name, _adapt(graph.to_prompt(workflow, object_info), options))
+        for name, workflow in (
+            ("Plain", graph.bypassed(merge)),
+            ("Token Merge", merge),
+            ("Token Downsample", downsample),
+        )
+    ]
+
+
+def _adapt(prompt: Prompt, options: argparse.Namespace) -> Prompt:
+    """The workflow's graph with the model, the size and the steps asked for."""
+    steps, size = options.steps, options.size
+    if options.checkpoint:
+        prompt = graph.with_values(prompt, graph.LOADER, ckpt_name=options.checkpoint.name)
+    else:
+        prompt = graph.with_demo_model(prompt)
+        steps, size = steps or DEMO_STEPS, size or DEMO_SIZE
+    if steps:
+        prompt = graph.with_values(prompt, "KSampler", steps=steps)
+    if size:
+        prompt = graph.with_values(prompt, "EmptyLatentImage", width=size, height=size)
+    return prompt
+
+
+def _sampler(prompt: Prompt) -> str:
+    return next(key for key, node in prompt.items() if node["class_type"] == "KSampler")
+
+
+def _table(variants: list[Variant]) -> Table:
+    plain = variants[0]
+    rounds = f"{len(plain.rounds)} round" + "s" * (len(plain.rounds) > 1)
+    table = Table(caption=f"{rounds}; speed as median (lowest to highest round)")
+    table.add_column("")
+    for heading in ("s/step", "speed", "PSNR", "mean difference"):
+        table.add_column(heading, justify="right")
+    for variant in variants:
+        table.add_row(variant.name, *_figures(variant, plain))
+    return table
+
+
+def _figures(variant: Variant, plain: Variant) -> tuple[str, str, str, str]:
+    seconds = f"{variant.seconds():.2f}"
+    if variant is plain:
+        return seconds, "1x", "", ""
+    assert variant.image is not None
+    assert plain.image is not None
+    speedups = variant.speedups(plain)
+    return (
+        seconds,
+        f"{median(speedups):.2f}x ({min(speedups):.2f} to {max(speedups):.2f})",
+        f"{picture.psnr(variant.image, plain.image):.1f} dB",
+        f"{picture.mean_difference(variant.image, plain.image):.1f} of 255",
+    )
+
+
+def _save(variants: list[Variant], place: Path) -> None:
+    plain = variants[0]
+    labels = []
+    for variant in variants:
+        seconds, speed, psnr, _ = _figures(variant, plain)
+        parts = [f"{seconds} s/step", speed.split(" ")[0], f"PSNR {psnr}"]
+        labels.append(f"{variant.name}\n{', '.join(parts[: 1 if variant is plain else 3])}")
+    images = [variant.image for variant in variants if variant.image is not None]
+    picture.save_side_by_side(images, labels, place)

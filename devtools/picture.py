@@ -1,0 +1,43 @@
+"""How far two pictures are apart, and several of them side by side with a label each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+MARGIN = 12
+TEXT_SIZE = 18
+LINES = 2
+
+
+def psnr(picture: Image.Image, reference: Image.Image) -> float:
+    """Peak signal-to-noise ratio in dB; infinite where both are the same."""
+    difference = np.asarray(picture, dtype=np.float64) - np.asarray(reference, dtype=np.float64)
+    error = float(np.mean(difference**2))
+    return float("inf") if error == 0 else 10 * np.log10(255**2 / error)
+
+
+def mean_difference(picture: Image.Image, reference: Image.Image) -> float:
+    """Mean absolute difference of the channels, in values of 0 to 255."""
+    difference = np.asarray(picture, dtype=np.float64) - np.asarray(reference, dtype=np.float64)
+    return float(np.mean(np.abs(difference)))
+
+
+def save_side_by_side(pictures: Sequence[Image.Image], labels: Sequence[str], place: Path) -> None:
+    """Write one picture: all of these in a row, each with its label of two lines below it."""
+    width = sum(picture.width for picture in pictures) + MARGIN * (len(pictures) + 1)
+    below = MARGIN + LINES * int(TEXT_SIZE * 1.4) + MARGIN
+    height = MARGIN + max(picture.height for picture in pictures) + below
+    sheet = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(sheet)
+    font = ImageFont.load_default(TEXT_SIZE)
+    left = MARGIN
+    for picture, label in zip(pictures, labels, strict=True):
+        sheet.paste(picture, (left, MARGIN))
+        draw.multiline_text((left, MARGIN * 2 + picture.height), label, "black", font, spacing=6)
+        left += picture.width + MARGIN
+    place.parent.mkdir(parents=True, exist_ok=True)
+    sheet.save(place)
