@@ -17,14 +17,21 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "web" / "docs").glob("*.md"))]
 EVERY_NODE = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 
 
-def input_rows(text: str) -> dict[str, tuple[str, str]]:
-    """First table after ``text``'s start: default and range by input."""
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|", text, re.MULTILINE)
-    return {name: (default.strip(), accepted.strip()) for name, default, accepted in rows}
+# A row of a table in the README; an item of a list on a help page, whose pane is narrow.
+ROW = re.compile(
+    r"^\| `(?P<name>\w+)` \| (?P<default>[^|]*) \| (?P<accepted>[^|]*) \|", re.MULTILINE
+)
+ITEM = re.compile(r"^- `(?P<name>\w+)` \((?P<default>[^;]*); (?P<accepted>[^)]*)\):", re.MULTILINE)
 
 
-def expected_rows(schema: io.Schema) -> dict[str, tuple[str, str]]:
-    return {item.id: (_default(item), _accepted(item)) for item in schema.inputs[1:]}
+def stated(pattern: re.Pattern[str], text: str) -> list[tuple[str, str, str]]:
+    """(input, default, what it accepts) in the order of the text."""
+    found = pattern.finditer(text)
+    return [(one["name"], one["default"], " ".join(one["accepted"].split())) for one in found]
+
+
+def expected(schema: io.Schema) -> list[tuple[str, str, str]]:
+    return [(item.id, _default(item), _accepted(item)) for item in schema.inputs[1:]]
 
 
 def _default(item: io.WidgetInput) -> str:
@@ -33,7 +40,7 @@ def _default(item: io.WidgetInput) -> str:
 
 def _accepted(item: io.WidgetInput) -> str:
     if isinstance(item, io.Combo.Input):
-        return ", ".join(item.options)
+        return ", ".join(f'"{option}"' for option in item.options)
     if isinstance(item, io.Boolean.Input):
         return "true, false"
     most = "2⁶⁴ - 1" if item.max == 2**64 - 1 else f"{item.max:g}"
@@ -47,14 +54,14 @@ def _written(value: object) -> str:
 @EVERY_NODE
 def test_help_page_lists_every_input(schema: io.Schema) -> None:
     text = (ROOT / "web" / "docs" / f"{schema.node_id}.md").read_text(encoding="utf-8")
-    assert list(input_rows(text).items()) == list(expected_rows(schema).items())
+    assert stated(ITEM, text) == expected(schema)
 
 
 @EVERY_NODE
 def test_readme_lists_every_input(schema: io.Schema) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.split(f"\n### {schema.display_name}\n")[1].split("\n### ")[0].split("\n## ")[0]
-    assert list(input_rows(section).items()) == list(expected_rows(schema).items())
+    assert stated(ROW, section) == expected(schema)
 
 
 def test_every_help_page_belongs_to_a_node() -> None:
