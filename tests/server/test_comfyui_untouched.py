@@ -1,0 +1,10 @@
+"""The ComfyUI that the commands use may be the user's own."""
+
+from __future__ import annotations
+
+from .conftest import COMFYUI, files_of
+
+
+def test_no_file_of_comfyui_is_written(client, small_prompt, files_before):
+    client.run(small_prompt("token_merge"))
+    assert files_of(COMFYUI) == files_before
