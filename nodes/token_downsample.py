@@ -8,6 +8,7 @@ from comfy_api.latest import io
 from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import (
     MAX_FACTOR,
+    MAX_TOKENS,
     METHODS,
     MIN_FACTOR,
     DownsampleMethod,
@@ -71,6 +72,26 @@ class TokenDownsample(io.ComfyNode):
                     tooltip="Share of the sampling schedule at which downsampling ends. "
                     "Lower values leave the last steps exact.",
                 ),
+                io.Int.Input(
+                    "max_tokens",
+                    default=0,
+                    min=0,
+                    max=MAX_TOKENS,
+                    optional=True,
+                    advanced=True,
+                    tooltip="Token budget: downsamples more than the factors say where a layer "
+                    "would keep more keys and values than this. For very large pictures. "
+                    "0: no limit.",
+                ),
+                io.Int.Input(
+                    "min_tokens",
+                    default=0,
+                    min=0,
+                    max=MAX_TOKENS,
+                    optional=True,
+                    advanced=True,
+                    tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+                ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -100,11 +121,15 @@ class TokenDownsample(io.ComfyNode):
         method: DownsampleMethod,
         start_percent: float,
         end_percent: float,
+        max_tokens: int = 0,
+        min_tokens: int = 0,
     ) -> io.NodeOutput:
         settings = DownsampleSettings(
             factor=factor,
             factor_level_2=factor_level_2,
             method=method,
             window=PercentWindow(start_percent, end_percent),
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
         )
         return io.NodeOutput(attach(model, settings))

@@ -6,7 +6,17 @@ from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 
 from ..tome_core.schedule import PercentWindow
-from ..tome_core.settings import MAX_RATIO, MAX_STRIDE, TARGETS, MergeSettings, Target
+from ..tome_core.settings import (
+    MATCHINGS,
+    MAX_RATIO,
+    MAX_REFRESH_STEPS,
+    MAX_STRIDE,
+    MAX_TOKENS,
+    TARGETS,
+    Matching,
+    MergeSettings,
+    Target,
+)
 from .hooks.registry import attach
 
 AUTO = "auto"
@@ -114,6 +124,47 @@ class TokenMerge(io.ComfyNode):
                     tooltip="Also merge the tokens of the MLP after attention. Faster, but loses "
                     "fine detail.",
                 ),
+                io.Combo.Input(
+                    "matching",
+                    options=list(MATCHINGS),
+                    default=MATCHINGS[0],
+                    optional=True,
+                    advanced=True,
+                    tooltip="How similar tokens are found. local: among neighbours, fast at any "
+                    "size. global: among all (ToMe for SD). k-th: every k-th token stays, "
+                    "k = stride_x * stride_y. random: random tokens stay. toma: tiles with soft "
+                    "weights (ToMA).",
+                ),
+                io.Int.Input(
+                    "refresh_steps",
+                    default=0,
+                    min=0,
+                    max=MAX_REFRESH_STEPS,
+                    optional=True,
+                    advanced=True,
+                    tooltip="0: every layer looks for similar tokens in every step. 1: layers of "
+                    "one resolution share what the first of them found. More: and keep it for "
+                    "so many steps.",
+                ),
+                io.Int.Input(
+                    "max_tokens",
+                    default=0,
+                    min=0,
+                    max=MAX_TOKENS,
+                    optional=True,
+                    advanced=True,
+                    tooltip="Token budget: merges more than ratio says where a layer would keep "
+                    "more tokens than this. For very large pictures. 0: no limit.",
+                ),
+                io.Int.Input(
+                    "min_tokens",
+                    default=0,
+                    min=0,
+                    max=MAX_TOKENS,
+                    optional=True,
+                    advanced=True,
+                    tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+                ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -126,6 +177,7 @@ class TokenMerge(io.ComfyNode):
         end_percent: float | None = None,
         stride_x: int | None = None,
         stride_y: int | None = None,
+        matching: Matching = MATCHINGS[0],
     ) -> bool | str:
         """Refuse what the ranges of single inputs cannot, before any node of the graph runs.
 
@@ -140,6 +192,7 @@ class TokenMerge(io.ComfyNode):
                 ratio=ratio,
                 stride_x=stride_x,
                 stride_y=stride_y,
+                matching=matching,
                 window=PercentWindow(start_percent, end_percent),
             )
         except ValueError as refusal:
@@ -161,6 +214,10 @@ class TokenMerge(io.ComfyNode):
         seed: int,
         merge_cross_attention: bool,
         merge_mlp: bool,
+        matching: Matching = MATCHINGS[0],
+        refresh_steps: int = 0,
+        max_tokens: int = 0,
+        min_tokens: int = 0,
     ) -> io.NodeOutput:
         settings = MergeSettings(
             ratio=ratio,
@@ -173,5 +230,9 @@ class TokenMerge(io.ComfyNode):
             seed=seed,
             merge_cross_attention=merge_cross_attention,
             merge_mlp=merge_mlp,
+            matching=matching,
+            refresh_steps=refresh_steps,
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
         )
         return io.NodeOutput(attach(model, settings))

@@ -10,7 +10,20 @@ CORE = sorted((ROOT / "tome_core").glob("*.py"))
 NODES = sorted((ROOT / "nodes").rglob("*.py"))
 COMFYUI = {"comfy", "comfy_api", "comfy_extras", "comfy_execution", "folder_paths", "nodes"}
 
-CORE_ORDER = ["grid", "schedule", "settings", "plan", "partition", "matching", "downsample"]
+CORE_ORDER = [
+    "grid",
+    "schedule",
+    "settings",
+    "plan",
+    "tiles",
+    "partition",
+    "matching",
+    "local_matching",
+    "tile_plan",
+    "downsample",
+    "attention",
+    "matchers",
+]
 """Lower ideas first: a file may import those before it."""
 
 

@@ -1,12 +1,24 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
+from .attention import with_log_sizes
 from .downsample import DownsamplePlan
 from .grid import TokenGrid
+from .local_matching import match_local
+from .matchers import plan_downsample, plan_merge
 from .matching import match_global
-from .partition import Partition, seeded_generator, strided_partition
+from .partition import (
+    Partition,
+    kth_partition,
+    random_partition,
+    seeded_generator,
+    strided_destinations,
+    strided_partition,
+)
 from .plan import MergePlan
 from .schedule import PercentWindow, step_of_sigma
 from .settings import DownsampleSettings, MergeSettings, Settings
+from .tile_plan import TilePlan, match_tiles
+from .tiles import Tiling
 
 __all__ = [
     "DownsamplePlan",
@@ -16,9 +28,19 @@ __all__ = [
     "Partition",
     "PercentWindow",
     "Settings",
+    "TilePlan",
+    "Tiling",
     "TokenGrid",
+    "kth_partition",
     "match_global",
+    "match_local",
+    "match_tiles",
+    "plan_downsample",
+    "plan_merge",
+    "random_partition",
     "seeded_generator",
     "step_of_sigma",
+    "strided_destinations",
     "strided_partition",
+    "with_log_sizes",
 ]

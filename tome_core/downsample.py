@@ -24,12 +24,17 @@ class DownsamplePlan:
     factor: float
     method: DownsampleMethod
 
+    @property
+    def smaller(self) -> TokenGrid:
+        """The grid that remains."""
+        return self.grid.downsampled(self.factor)
+
     def merge(self, x: Tensor) -> Tensor:
         """ToDo sec. 3.2 with its published interpolation modes. (B, N, C) -> (B, M, C).
 
         "max" keeps the largest value of each cell, per channel.
         """
-        smaller = self.grid.downsampled(self.factor)
+        smaller = self.smaller
         if smaller == self.grid:
             return x
         if self.method in ("nearest-exact", "nearest"):

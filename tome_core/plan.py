@@ -34,6 +34,11 @@ class MergePlan:
         return cls(assign, slots, order, starts)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """(B, N) of the tokens it merges."""
+        return (self.assign.shape[0], self.assign.shape[1])
+
+    @property
     def sizes(self) -> Tensor:
         """Tokens in each slot, (B, M) int64."""
         ends = torch.cat([self.starts[1:], self.starts.new_full((1,), self.order.numel())])
@@ -51,6 +56,16 @@ class MergePlan:
         else:
             merged = F.embedding_bag(self.order, rows, self.starts, mode="mean")  # (B·M, C)
         return merged.unflatten(0, (x.shape[0], self.slots))
+
+    def merge_weighted(self, x: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean per slot, weighted by the tokens that each token already stands for.
+
+        For merging what was merged before, ToMe (arXiv 2210.09461) sec. 3, "tracking token size".
+        x: (B, N, C). sizes: (B, N). Returns (B, M, C) and the new sizes, (B, M).
+        """
+        total = self.merge(x * sizes[..., None]) * self.sizes[..., None]  # (B, M, C)
+        merged_sizes = self.merge(sizes[..., None].to(x.dtype)).squeeze(-1) * self.sizes  # (B, M)
+        return total / merged_sizes[..., None], merged_sizes
 
     def unmerge(self, y: Tensor) -> Tensor:
         """Copy each slot to its tokens. (B, M, C) -> (B, N, C)."""

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from ...tome_core.downsample import DownsamplePlan
 from ...tome_core.grid import TokenGrid
-from ...tome_core.matching import match_global
-from ...tome_core.partition import seeded_generator, strided_partition
+from ...tome_core.matchers import kept_tokens, plan_downsample, plan_merge
+from ...tome_core.partition import seeded_generator
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import MergeSettings
+from ...tome_core.tile_plan import TilePlan
 from .run_state import ModelCall
 from .unet_layers import SelfAttentionLayer
+
+AnyPlan = MergePlan | TilePlan | DownsamplePlan
 
 
 @dataclass(frozen=True)
 class BlockPlans:
     """One plan per sequence of tokens that is reduced; the same object where they share one."""
 
-    queries: MergePlan | None = None
-    keys_and_values: MergePlan | DownsamplePlan | None = None
-    cross_attention: MergePlan | None = None
-    mlp: MergePlan | None = None
+    queries: MergePlan | TilePlan | None = None
+    keys_and_values: AnyPlan | None = None
+    cross_attention: MergePlan | TilePlan | None = None
+    mlp: MergePlan | TilePlan | None = None
 
     def reduce(self, n: Tensor, context: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs of the query, key and value projections, each tensor reduced once.
@@ -42,36 +46,56 @@ class BlockPlans:
 
 
 def plan_block(
-    call: ModelCall, layer: SelfAttentionLayer, grid: TokenGrid, metric: Tensor
+    call: ModelCall,
+    layer: SelfAttentionLayer,
+    grid: TokenGrid,
+    metric: Tensor,
+    images: tuple[Hashable, ...],
 ) -> BlockPlans:
     """Plans for the settings that act on ``layer`` in this call.
 
-    metric: (B, N, C) tokens that are compared.
+    metric: (B, N, C) tokens that are compared. images: which prompts the batch holds. Settings
+    that leave this many tokens as they are get no plan.
     Raises ValueError where the grid is smaller than one cell of the stride.
     """
-    plans: dict[str, MergePlan | DownsamplePlan] = {}
+    plans: dict[str, AnyPlan] = {}
     for settings, roles in call.roles_by_settings(layer).items():
-        plan: MergePlan | DownsamplePlan
+        if grid.tokens < settings.min_tokens:
+            continue
+        plan: AnyPlan
         if isinstance(settings, MergeSettings):
-            plan = _merge_plan(settings, call.step, layer, grid, metric)
+            if kept_tokens(grid, settings) == grid.tokens:
+                continue
+            plan = _merge_plan(settings, call, layer, grid, metric, images)
         else:
             factor = call.reduction.factor(settings, layer.downsample)
-            plan = DownsamplePlan(grid, factor, settings.method)
+            plan = plan_downsample(grid, settings, factor)
+            if plan.smaller == grid:
+                continue
         plans.update(dict.fromkeys(roles, plan))
     return BlockPlans(**plans)  # type: ignore[arg-type]  # composition.py gives roles by kind
 
 
 def _merge_plan(
     settings: MergeSettings,
-    step: int,
+    call: ModelCall,
     layer: SelfAttentionLayer,
     grid: TokenGrid,
     metric: Tensor,
-) -> MergePlan:
-    """Destinations depend on seed, step and layer only, not on the batch."""
-    generator = (
-        seeded_generator(settings.seed, step, *layer.key) if settings.random_destinations else None
-    )
-    partition = strided_partition(grid, settings.stride_y, settings.stride_x, generator)
-    merged = int(grid.tokens * settings.ratio)
-    return match_global(metric, partition.to(metric.device), merged)
+    images: tuple[Hashable, ...],
+) -> MergePlan | TilePlan:
+    """Made anew, or the one that the layers of this resolution share for some steps.
+
+    Destinations depend on seed, step and layer only, not on the batch.
+    """
+    if not settings.refresh_steps:
+        generator = seeded_generator(settings.seed, call.step, *layer.key)
+        return plan_merge(metric, grid, settings, generator)
+    age = call.step // settings.refresh_steps
+    name = (settings, grid, images, metric.shape[0], metric.device)
+    made, plan = call.run.plans.get(name, (None, None))
+    if plan is None or made != age:
+        generator = seeded_generator(settings.seed, age, str(grid))
+        plan = plan_merge(metric, grid, settings, generator)
+        call.run.plans[name] = (age, plan)
+    return plan

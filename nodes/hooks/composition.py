@@ -37,7 +37,9 @@ class Reduction:
     def roles(self, settings: Settings, downsample: int) -> frozenset[Role]:
         """What ``settings`` reduce in layers of this resolution."""
         if isinstance(settings, DownsampleSettings):
-            return frozenset({"keys_and_values"} if self.factor(settings, downsample) > 1 else ())
+            budgeted = settings.max_tokens > 0 and downsample in self.resolutions[:2]
+            acts = budgeted or self.factor(settings, downsample) > 1
+            return frozenset({"keys_and_values"} if acts else ())
         if downsample > (settings.max_downsample or self.resolutions[0]):
             return frozenset()
         return frozenset(_merge_roles(settings))

@@ -27,6 +27,6 @@ class MergedFeedForward:
     def __call__(self, x: Tensor) -> Tensor:
         call = CURRENT_CALL.get()
         plan = call.mlp_plans.pop(self.layer, None) if call is not None else None
-        if plan is None or plan.assign.shape != x.shape[:2]:
+        if plan is None or plan.shape != x.shape[:2]:
             return self.forward(x)
         return plan.unmerge(self.forward(plan.merge(x)))

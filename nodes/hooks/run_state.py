@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import Settings
+from ...tome_core.tile_plan import TilePlan
 from .composition import Reduction, Role
 from .stepping_aside import RunReport
 from .unet_layers import LayerKey, SelfAttentionLayer
@@ -15,10 +17,15 @@ from .unet_layers import LayerKey, SelfAttentionLayer
 
 @dataclass(frozen=True)
 class Run:
-    """One pass of a sampler. sigmas: its noise levels, descending."""
+    """One pass of a sampler.
+
+    sigmas: its noise levels, descending. plans: merge plans that outlive a model call, each with
+    the age of the run in which it was made.
+    """
 
     sigmas: tuple[float, ...]
     report: RunReport = field(default_factory=RunReport)
+    plans: dict[Hashable, tuple[int, MergePlan | TilePlan]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,8 +43,8 @@ class ModelCall:
     step: int
     frames: int | None
     replaced: dict[str, frozenset[tuple[Any, ...]]]
-    report: RunReport
-    mlp_plans: dict[LayerKey, MergePlan] = field(default_factory=dict)
+    run: Run
+    mlp_plans: dict[LayerKey, MergePlan | TilePlan] = field(default_factory=dict)
 
     def acting_layer(self, extra_options: dict[str, Any]) -> SelfAttentionLayer | None:
         """The layer of this block call, None where no active setting reduces it."""

@@ -96,7 +96,7 @@ def wrap_model_call(
         ),
         step=step_of_sigma(sigma, run.sigmas),
         frames=kwargs.get("num_video_frames", base_model.diffusion_model.default_num_video_frames),
-        report=run.report,
+        run=run,
         replaced={name: frozenset(replacements.get(name, ())) for name in ("attn1", "attn2")},
     )
     options = with_patches(transformer_options, call)

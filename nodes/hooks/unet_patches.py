@@ -47,21 +47,24 @@ def attn1_patch(
         return n, context, value
     reason = _why_step_aside(call, layer, (n, context, value), extra_options)
     if reason:
-        call.report.step_aside(layer, reason)
+        call.run.report.step_aside(layer, reason)
         return n, context, value
 
     grid = TokenGrid.of_activations(extra_options["activations_shape"])
     try:
-        plans = plan_block(call, layer, grid, n)
+        plans = plan_block(call, layer, grid, n, tuple(extra_options.get("uuids", ())))
     except ValueError as too_small:
-        call.report.step_aside(layer, str(too_small))
+        call.run.report.step_aside(layer, str(too_small))
+        return n, context, value
+    if plans == BlockPlans():
+        call.run.report.step_aside(layer, f"{grid.tokens} tokens are too few for the settings")
         return n, context, value
     extra_options[PLANS_KEY] = plans
     extra_options[UNMERGE_KEY] = plans.queries
     if plans.mlp:
         call.mlp_plans[layer.key] = plans.mlp
     queries, keys, values = plans.reduce(n, context, value)
-    call.report.reduce(layer, grid.tokens, queries.shape[1], keys.shape[1])
+    call.run.report.reduce(layer, grid.tokens, queries.shape[1], keys.shape[1])
     return queries, keys, values
 
 
@@ -77,10 +80,10 @@ def attn2_patch(
     layer = call.acting_layer(extra_options)
     assert layer is not None  # it has plans
     if call.is_replaced("attn2", layer):
-        call.report.step_aside(layer, "another node computes the block's cross-attention")
+        call.run.report.step_aside(layer, "another node computes the block's cross-attention")
         return n, context, value
-    if n.shape[:2] != plans.cross_attention.assign.shape:
-        call.report.step_aside(layer, "another node changed the tokens of cross-attention")
+    if n.shape[:2] != plans.cross_attention.shape:
+        call.run.report.step_aside(layer, "another node changed the tokens of cross-attention")
         return n, context, value
     extra_options[UNMERGE_KEY] = plans.cross_attention
     return plans.cross_attention.merge(n), context, value

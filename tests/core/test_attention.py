@@ -1,0 +1,33 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from token_merge.tome_core.attention import ALIGNMENT, with_log_sizes
+
+
+def tensors(channels: int):
+    q, k, v = torch.randn(2, 3, 5, channels), *torch.randn(2, 2, 3, 7, channels)
+    return q, k, v, torch.randint(1, 9, (2, 7))
+
+
+@pytest.mark.parametrize("channels", [8, 40, 64, 5])
+def test_the_extra_channel_does_what_a_mask_of_log_sizes_does(channels):
+    q, k, v, sizes = tensors(channels)
+    scale = channels**-0.5
+    masked = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=sizes.log()[:, None, None], scale=scale
+    )
+    wide_q, wide_k = with_log_sizes(q, k, sizes, scale)
+    assert wide_q.shape[-1] % ALIGNMENT == 0
+    wide = F.scaled_dot_product_attention(
+        wide_q, wide_k, F.pad(v, (0, wide_q.shape[-1] - channels)), scale=scale
+    )
+    torch.testing.assert_close(wide[..., :channels], masked, atol=1e-5, rtol=1e-5)
+
+
+def test_a_key_of_size_s_weighs_as_s_equal_keys():
+    q, k, v, sizes = tensors(8)
+    repeated_k, repeated_v = (x[:1].repeat_interleave(sizes[0], dim=2) for x in (k, v))
+    every_token = F.scaled_dot_product_attention(q[:1], repeated_k, repeated_v)
+    wide_q, wide_k = with_log_sizes(q[:1], k[:1], sizes[:1], 8**-0.5)
+    merged = F.scaled_dot_product_attention(wide_q, wide_k, v[:1], scale=8**-0.5)
+    torch.testing.assert_close(merged, every_token, atol=1e-5, rtol=1e-5)

@@ -1,0 +1,74 @@
+"""From settings to a plan for one layer: the methods behind one interface."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .downsample import DownsamplePlan
+from .grid import TokenGrid
+from .local_matching import match_local
+from .matching import match_global
+from .partition import Partition, kth_partition, random_partition, strided_destinations
+from .plan import MergePlan
+from .settings import DownsampleSettings, MergeSettings
+from .tile_plan import TilePlan, match_tiles
+
+
+def plan_merge(
+    metric: Tensor, grid: TokenGrid, settings: MergeSettings, generator: torch.Generator
+) -> MergePlan | TilePlan:
+    """The merge plan of a layer whose tokens are ``metric``, (B, N, C).
+
+    generator: a CPU generator of the caller's; draws random destinations.
+    Raises ValueError where the grid is smaller than one cell of the stride.
+    """
+    kept = kept_tokens(grid, settings)
+    merged = grid.tokens - kept
+    if settings.matching == "toma":
+        return match_tiles(metric, grid, kept)
+    if settings.matching == "random":
+        partition = random_partition(grid.tokens, merged, generator)
+        return match_global(metric, partition.to(metric.device), merged)
+    if settings.matching == "k-th":
+        k = max(settings.stride_y * settings.stride_x, math.ceil(grid.tokens / kept))
+        return match_global(metric, kth_partition(grid.tokens, k).to(metric.device), merged)
+
+    stride_y, stride_x = _strides_for(grid, settings, kept)
+    draw = generator if settings.random_destinations else None
+    dst = strided_destinations(grid, stride_y, stride_x, draw)
+    if settings.matching == "global":
+        partition = Partition.of_destinations(dst.flatten(), grid.tokens)
+        return match_global(metric, partition.to(metric.device), merged)
+    dst = dst.to(metric.device, non_blocking=True)
+    return match_local(metric, grid, dst, stride_y, stride_x, merged)
+
+
+def plan_downsample(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> DownsamplePlan:
+    """The plan of a layer that ``settings`` give ``factor``, larger where the budget asks."""
+    if settings.max_tokens:
+        factor = max(factor, math.sqrt(grid.tokens / settings.max_tokens))
+    return DownsamplePlan(grid, factor, settings.method)
+
+
+def kept_tokens(grid: TokenGrid, settings: MergeSettings) -> int:
+    """Tokens that the ratio leaves, or the budget where that is less; at least one."""
+    kept = grid.tokens - int(grid.tokens * settings.ratio)
+    return max(1, min(kept, settings.max_tokens or kept))
+
+
+def _strides_for(grid: TokenGrid, settings: MergeSettings, kept: int) -> tuple[int, int]:
+    """The strides, both times the smallest whole number that leaves at most ``kept`` cells.
+
+    Only a budget asks for more than the strides themselves. A cell stays within the grid.
+    """
+    stride_y, stride_x = settings.stride_y, settings.stride_x
+    if stride_y > grid.height or stride_x > grid.width:
+        raise ValueError(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
+    for times in range(1, max(grid.height, grid.width) + 1):
+        y, x = min(stride_y * times, grid.height), min(stride_x * times, grid.width)
+        if grid.frames * (grid.height // y) * (grid.width // x) <= kept:
+            break
+    return y, x
