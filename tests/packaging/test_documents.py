@@ -43,8 +43,9 @@ def _accepted(item: io.WidgetInput) -> str:
         return ", ".join(f'"{option}"' for option in item.options)
     if isinstance(item, io.Boolean.Input):
         return "true, false"
-    most = "2⁶⁴ - 1" if item.max == 2**64 - 1 else f"{item.max:g}"
-    return f"{item.min:g} to {most}"
+    if isinstance(item, io.Float.Input):
+        return f"{item.min:g} to {item.max:g}"
+    return f"{item.min} to {'2⁶⁴ - 1' if item.max == 2**64 - 1 else item.max}"
 
 
 def _written(value: object) -> str:
