@@ -11,8 +11,9 @@ from .matching import absorb_most_similar
 from .plan import MergePlan
 from .tiles import Tiling
 
-CELLS_PER_SIDE = 4
-"""Of a tile: 4 compares a token with 36 destinations in matrix products that keep a core busy."""
+CELLS_PER_SIDE = 8
+"""Of a tile: a token is compared with 100 destinations. 4 would be a little faster and finds
+pairs that are less alike (benchmarks/similarity.py)."""
 
 
 def match_local(

@@ -1,0 +1,37 @@
+"""A compiled model decides anew in every step and does not keep what it saw first.
+
+ComfyUI's TorchCompileModel drops all guards on transformer_options, so a patch that were there
+in some steps only would be compiled in or left out for good.
+"""
+
+import pytest
+import torch
+from comfy_api.torch_helpers import set_torch_compile_wrapper
+from comfy_extras.nodes_torch_compile import skip_torch_compile_dict
+
+
+def compiled(model):
+    """As TorchCompileModel does it, with the one backend that needs no C++ compiler."""
+    clone = model.clone()
+    options = {"guard_filter_fn": skip_torch_compile_dict}
+    set_torch_compile_wrapper(clone, backend="eager", options=options)
+    return clone
+
+
+@pytest.mark.parametrize("order", ["compiled last", "compiled first"])
+@pytest.mark.parametrize(
+    "inputs",
+    [{"start_percent": 0.5}, {"end_percent": 0.5, "merge_mlp": True, "refresh_steps": 2}],
+    ids=["late", "early"],
+)
+def test_a_window_opens_and_closes_inside_a_compiled_model(
+    order, inputs, unet, token_merge, denoise
+):
+    torch._dynamo.reset()
+    expected = denoise(token_merge(unet("SD15"), **inputs), steps=3)
+    if order == "compiled last":
+        model = compiled(token_merge(unet("SD15"), **inputs))
+    else:
+        model = token_merge(compiled(unet("SD15")), **inputs)
+    torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
+    torch._dynamo.reset()
