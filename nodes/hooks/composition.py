@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from ...tome_core.settings import DownsampleSettings, MergeSettings, Settings
@@ -29,7 +30,7 @@ class Reduction:
     layers: dict[LayerKey, SelfAttentionLayer]
     settings: tuple[Settings, ...] = ()
 
-    @property
+    @cached_property
     def resolutions(self) -> tuple[int, ...]:
         """Downsampling of the layers, finest first."""
         return tuple(sorted({layer.downsample for layer in self.layers.values()}))
@@ -83,6 +84,8 @@ class Reduction:
             for downsample in self.resolutions
         ):
             return None
+        if not self.resolutions:
+            return "this model has no self-attention"
         finest = self.resolutions[0]
         return (
             f"the finest self-attention of this model is downsampled {finest}x, "
