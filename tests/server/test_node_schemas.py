@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 PERCENT = {"min": 0.0, "max": 1.0}
@@ -60,6 +62,11 @@ INPUTS = [
 ]
 
 
+def options_of(served: dict[str, Any], name: str) -> dict[str, Any]:
+    inputs = {**served["input"]["required"], **served["input"].get("optional", {})}
+    return inputs[name][1]
+
+
 @pytest.mark.parametrize("node", NODES)
 def test_is_served_under_its_name(node, object_info):
     served = object_info[node]
@@ -71,7 +78,13 @@ def test_is_served_under_its_name(node, object_info):
 
 @pytest.mark.parametrize("node", NODES)
 def test_inputs_come_in_the_order_that_saved_workflows_hold_them(node, object_info):
-    assert object_info[node]["input_order"] == {"required": list(NODES[node][1])}
+    order = object_info[node]["input_order"]
+    first = list(NODES[node][1])
+    names = order["required"] + order.get("optional", [])
+    assert names[: len(first)] == first
+    # What came later stands behind them, where older workflows hold nothing, and folded away.
+    for name in names[len(first) :]:
+        assert options_of(object_info[node], name)["advanced"]
 
 
 @pytest.mark.parametrize(("node", "name"), INPUTS)
@@ -83,7 +96,13 @@ def test_input_has_its_type_default_and_range(node, name, object_info):
 
 
 @pytest.mark.parametrize(("node", "name"), INPUTS)
-def test_input_has_a_tooltip_and_is_folded_away_where_it_is_advanced(node, name, object_info):
-    _, options = object_info[node]["input"]["required"][name]
-    assert len(options["tooltip"]) > 10
+def test_input_is_folded_away_where_it_is_advanced(node, name, object_info):
+    options = options_of(object_info[node], name)
     assert bool(options.get("advanced")) == (name in ADVANCED)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_every_input_has_a_tooltip(node, object_info):
+    for names in object_info[node]["input_order"].values():
+        for name in names:
+            assert len(options_of(object_info[node], name).get("tooltip", "")) > 10, name

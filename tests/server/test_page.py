@@ -1,0 +1,148 @@
+"""ComfyUI's page in a real browser: the nodes are found, the workflows open, the help is there."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from devtools import graph
+
+WORKFLOWS = ("token_merge", "token_downsample", "compare")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+WAIT_SECONDS = 60
+
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine"
+)
+
+# Last of all the page opens a workflow of its own, which would replace one opened before.
+READY = """
+    return !!(window.LiteGraph?.registered_node_types?.TokenMerge
+        && window.app?.extensionManager?.workflow?.activeWorkflow);
+"""
+SETTINGS = {"Comfy.TutorialCompleted": True, "Comfy.Workflow.Persist": False}
+OPEN = """
+    const [workflow, done] = arguments;
+    (async () => {
+        await app.loadGraphData(workflow);
+        const registered = LiteGraph.registered_node_types;
+        return {
+            missing: app.graph._nodes.map((node) => node.type).filter((type) => !registered[type]),
+            prompt: (await app.graphToPrompt()).output,
+        };
+    })().then(done, (error) => done({error: String(error)}));
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    # Without a sandbox: Chromium refuses to start one for root, which is who runs in a container.
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{argument}")
+    options.add_argument("--window-size=1400,1000")
+    browser = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    browser.set_script_timeout(WAIT_SECONDS)
+    yield browser
+    browser.quit()
+
+
+def wait_for(find: Callable[[], Any]) -> Any:
+    """What ``find`` returns, once that is true."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            found = find()
+        except WebDriverException:  # an element that is just being drawn anew
+            found = None
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"the page did not show it within {WAIT_SECONDS} s")
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def page(browser, server) -> webdriver.Chrome:
+    """The page past what it shows to a new user, and without the graph of the test before."""
+    requests.post(f"{server.url}/api/settings", json=SETTINGS, timeout=30).raise_for_status()
+    browser.get(server.url)
+    wait_for(lambda: browser.execute_script(READY))
+    return browser
+
+
+def in_dialog(page: webdriver.Chrome, text: str) -> list[WebElement]:
+    """The elements of the open dialog with just this text, the innermost last."""
+    return page.find_elements(By.XPATH, f"//*[@role='dialog']//*[normalize-space(.)='{text}']")
+
+
+def dialog_text(page: webdriver.Chrome) -> str:
+    dialogs = page.find_elements(By.CSS_SELECTOR, "[role=dialog]")
+    return "\n".join(dialog.text for dialog in dialogs)
+
+
+def open_our_templates(page: webdriver.Chrome) -> None:
+    page.execute_script("app.extensionManager.command.execute('Comfy.BrowseTemplates')")
+    ours = wait_for(lambda: in_dialog(page, "token-merge"))[-1]
+    page.execute_script("arguments[0].scrollIntoView()", ours)
+    ours.click()
+    wait_for(lambda: "Showing 3 of 3" in dialog_text(page))
+
+
+def test_template_browser_lists_our_workflows(page):
+    open_our_templates(page)
+    for name in WORKFLOWS:
+        assert page.find_elements(By.CSS_SELECTOR, f"[data-testid=template-workflow-{name}]")
+
+
+def test_a_workflow_opens_from_the_template_browser(page):
+    open_our_templates(page)
+    page.find_element(By.CSS_SELECTOR, "[data-testid=template-workflow-token_merge]").click()
+    types = "return app.graph._nodes.map((node) => node.type)"
+    wait_for(lambda: "TokenMerge" in page.execute_script(types))
+
+
+@pytest.mark.parametrize("name", ["Token Merge", "Token Downsample"])
+def test_node_search_finds_our_node(page, name):
+    canvas = page.find_element(By.CSS_SELECTOR, "canvas")
+    ActionChains(page).move_to_element_with_offset(canvas, 0, 100).double_click().perform()
+    wait_for(lambda: page.switch_to.active_element.tag_name == "input")
+    ActionChains(page).send_keys(name).perform()
+    wait_for(lambda: in_dialog(page, name))
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_page_and_command_line_read_the_workflow_alike(page, name, object_info):
+    workflow = graph.load(graph.WORKFLOWS / f"{name}.json")
+    opened: dict[str, Any] = page.execute_async_script(OPEN, workflow)
+    assert opened.get("error") is None
+    assert opened["missing"] == []
+    read = {key: (node["class_type"], node["inputs"]) for key, node in opened["prompt"].items()}
+    expected = graph.to_prompt(workflow, object_info)
+    assert read == {key: (node["class_type"], node["inputs"]) for key, node in expected.items()}
+
+
+@pytest.mark.parametrize("node", ["TokenMerge", "TokenDownsample"])
+def test_help_page_is_served(server, node):
+    reply = requests.get(f"{server.url}/extensions/token-merge/docs/{node}.md", timeout=30)
+    assert reply.ok
+    assert len(reply.text) > 300
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_workflow_has_its_thumbnail_in_the_template_browser(server, name):
+    reply = requests.get(f"{server.url}/api/workflow_templates/token-merge/{name}.jpg", timeout=30)
+    assert reply.ok
+    assert reply.headers["Content-Type"] == "image/jpeg"
