@@ -24,10 +24,7 @@ from .client import Client, Prompt, RunError
 from .server import Server, ServerError, link, running
 
 FIRST_SEED = 42
-
-# What the demo model is run with: on two cores about a second a step.
 DEMO_STEPS = 4
-DEMO_SIZE = 640
 
 # The attention that ComfyUI takes on GPUs by default. On a CPU its default is slower, which would
 # flatter whatever shortens attention.
@@ -96,14 +93,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--rounds",
         type=_at_least(1),
         metavar="N",
-        default=3,
+        default=2,
         help="counted rounds, after one that warms up (default: %(default)s)",
     )
     parser.add_argument(
         "--size",
         type=_at_least(64),
         metavar="PIXELS",
-        help=f"width and height (default: {DEMO_SIZE}, with --checkpoint as in the workflow)",
+        help="width and height (default: as in the workflow)",
     )
     parser.add_argument(
         "--out",
@@ -183,7 +180,7 @@ def _adapt(prompt: Prompt, options: argparse.Namespace) -> Prompt:
         prompt = graph.with_values(prompt, graph.LOADER, ckpt_name=options.checkpoint.name)
     else:
         prompt = graph.with_demo_model(prompt)
-        steps, size = steps or DEMO_STEPS, size or DEMO_SIZE
+        steps = steps or DEMO_STEPS
     if steps:
         prompt = graph.with_values(prompt, "KSampler", steps=steps)
     if size:
