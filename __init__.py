@@ -2,4 +2,7 @@
 
 from .nodes import comfy_entrypoint
 
-__all__ = ["comfy_entrypoint"]
+WEB_DIRECTORY = "web"
+"""Holds the nodes' help pages; read by ComfyUI, which serves it under this folder's own name."""
+
+__all__ = ["WEB_DIRECTORY", "comfy_entrypoint"]
