@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
 from .grid import TokenGrid
 from .matching import absorb_most_similar
 from .plan import MergePlan
-from .tiles import Tiling
+from .tiles import Tiling, balanced_side
 
-CELLS_PER_SIDE = 8
-"""Of a tile: a token is compared with 100 destinations. 4 would be a little faster and finds
-pairs that are less alike (benchmarks/similarity.py)."""
+CELLS_PER_SIDE = 16
+"""Of a tile, at most: a token is compared with up to 324 destinations. Fewer are faster and find
+pairs that are less alike, see benchmarks/similarity.py."""
 
 
 def match_local(
@@ -28,13 +31,16 @@ def match_local(
     numbers, one per stride_y x stride_x cell, see ``strided_destinations``. merged: R, clamped to
     the number of sources.
     """
-    tiling = Tiling(grid, CELLS_PER_SIDE * stride_y, CELLS_PER_SIDE * stride_x)
+    cells_y, cells_x = cells_per_tile(grid, stride_y, stride_x)
+    tiling = Tiling(grid, cells_y * stride_y, cells_x * stride_x)
 
     unit_dst = F.normalize(metric.index_select(1, dst.flatten()), dim=-1)  # (B, D, C)
-    nearby = _with_ring(unit_dst.unflatten(1, dst.shape).flatten(0, 1), tiling, 0.0)
+    nearby = _with_ring(
+        unit_dst.unflatten(1, dst.shape).flatten(0, 1), tiling, cells_y, cells_x, 0.0
+    )
     nearby = nearby.unflatten(0, (-1, tiling.tiles))  # (B, tiles, K, C)
     slots = torch.arange(dst.numel(), device=metric.device).reshape(*dst.shape, 1)
-    nearby_slots = _with_ring(slots, tiling, -1).squeeze(-1)  # (tiles, K)
+    nearby_slots = _with_ring(slots, tiling, cells_y, cells_x, -1).squeeze(-1)  # (tiles, K)
 
     similarity = tiling.fold(metric) @ nearby.mT  # (B, tiles, T, K), times the token's norm
     similarity.masked_fill_((nearby_slots < 0)[:, None], float("-inf"))
@@ -50,15 +56,22 @@ def match_local(
     )
 
 
-def _with_ring(cells: Tensor, tiling: Tiling, fill: float) -> Tensor:
+def cells_per_tile(grid: TokenGrid, stride_y: int, stride_x: int) -> tuple[int, int]:
+    """Cells down and across a tile; tiles are as equal as they can be, so little is padded."""
+    return (
+        balanced_side(math.ceil(grid.height / stride_y), CELLS_PER_SIDE),
+        balanced_side(math.ceil(grid.width / stride_x), CELLS_PER_SIDE),
+    )
+
+
+def _with_ring(cells: Tensor, tiling: Tiling, cells_y: int, cells_x: int, fill: float) -> Tensor:
     """Cells of each tile and of the ring of cells around it.
 
     cells: (P, rows, columns, C), one picture each. Returns (P·tile rows·tile columns, K, C) with
-    K = (CELLS_PER_SIDE + 2)², ``fill`` beyond the picture.
+    K = (cells_y + 2)·(cells_x + 2), ``fill`` beyond the picture.
     """
-    below = tiling.rows * CELLS_PER_SIDE - cells.shape[1] + 1
-    right = tiling.columns * CELLS_PER_SIDE - cells.shape[2] + 1
+    below = tiling.rows * cells_y - cells.shape[1] + 1
+    right = tiling.columns * cells_x - cells.shape[2] + 1
     ringed = F.pad(cells, (0, 0, 1, right, 1, below), value=fill)
-    side = CELLS_PER_SIDE + 2
-    windows = ringed.unfold(1, side, CELLS_PER_SIDE).unfold(2, side, CELLS_PER_SIDE)
-    return windows.permute(0, 1, 2, 4, 5, 3).reshape(-1, side * side, cells.shape[3])
+    windows = ringed.unfold(1, cells_y + 2, cells_y).unfold(2, cells_x + 2, cells_x)
+    return rearrange(windows, "p r k c y x -> (p r k) (y x) c")

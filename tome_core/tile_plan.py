@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .grid import TokenGrid
-from .tiles import Tiling
+from .tiles import Tiling, balanced_side
 
 TILE_SIDE = 8
 """Most tokens per side; 64 tokens a tile, as ToMA's 64 tiles of a 64x64 grid."""
@@ -59,7 +58,8 @@ def match_tiles(metric: Tensor, grid: TokenGrid, kept: int) -> TilePlan:
     Source: ToMA (arXiv 2509.10918) sec. 4: facility location within tiles, merge weights the
     row-normalised softmax over destinations, unmerge weights its transpose.
     """
-    tiling = Tiling(grid, _tile_side(grid.height), _tile_side(grid.width))
+    height, width = (balanced_side(side, TILE_SIDE) for side in (grid.height, grid.width))
+    tiling = Tiling(grid, height, width)
     inside = tiling.inside(metric.device)  # (tiles, T)
     unit = F.normalize(tiling.fold(metric).float(), dim=-1)  # (B, tiles, T, C)
     similarity = unit @ unit.mT  # (B, tiles, T, T)
@@ -69,12 +69,6 @@ def match_tiles(metric: Tensor, grid: TokenGrid, kept: int) -> TilePlan:
     merge_weights = (unmerge_weights * inside[:, :, None]).mT  # (B, tiles, D, T)
     merge_weights = merge_weights / merge_weights.sum(dim=-1, keepdim=True).clamp_min(1e-6)
     return TilePlan(tiling, merge_weights, unmerge_weights)
-
-
-def _tile_side(side: int) -> int:
-    """Tokens per tile that cut ``side`` into the fewest tiles with the least padding."""
-    tiles = math.ceil(side / TILE_SIDE)
-    return math.ceil(side / tiles)
 
 
 def facility_location(similarity: Tensor, inside: Tensor, destinations: int) -> Tensor:

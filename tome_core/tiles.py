@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -70,3 +71,8 @@ class Tiling:
         """True where a tile holds a token and not padding, (tiles, height·width)."""
         tokens = torch.ones(1, self.grid.tokens, 1, dtype=torch.bool, device=device)
         return self.fold(tokens)[0, :, :, 0]
+
+
+def balanced_side(side: int, most: int) -> int:
+    """The side of tiles that cut ``side`` into the fewest of at most ``most``, evenly."""
+    return math.ceil(side / math.ceil(side / most))

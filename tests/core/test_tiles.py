@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core.grid import TokenGrid
-from token_merge.tome_core.tiles import Tiling
+from token_merge.tome_core.tiles import Tiling, balanced_side
 
 
 @st.composite
@@ -30,3 +30,12 @@ def test_a_tile_holds_neighbours():
     tiling = Tiling(TokenGrid(4, 6), 2, 3)
     tokens = torch.arange(24).reshape(1, 24, 1)
     assert tiling.fold(tokens)[0, 1, :, 0].tolist() == [3, 4, 5, 9, 10, 11]
+
+
+@given(st.integers(1, 500), st.integers(1, 40))
+def test_balanced_tiles_are_as_few_as_possible_and_pad_less_than_one_each(side, most):
+    tile = balanced_side(side, most)
+    tiles = -(-side // tile)
+    assert tile <= most
+    assert tiles <= -(-side // most)
+    assert tiles * tile - side < tiles
