@@ -6,8 +6,6 @@ in. Noise is added to the photograph, as a diffusion model sees it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import skimage.data
 import torch
 import torch.nn.functional as F
@@ -22,31 +20,13 @@ from token_merge.tome_core import (
 )
 from torch import Tensor
 
+from .results import Similarity
+
 PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket", "brick", "grass", "gravel", "camera")
 """Those that ship inside scikit-image: nothing is downloaded."""
 NOISE_LEVELS = (0.0, 0.1, 0.3, 1.0)
 """Standard deviation of the noise; pixels reach from -1 to 1."""
 STRIDE = 2
-
-
-@dataclass(frozen=True)
-class Similarity:
-    """Mean cosine similarity of merged sources to their destinations, over the photographs.
-
-    worst: smallest quotient local / everywhere of any photograph.
-    """
-
-    noise: float
-    ratio: float
-    tokens: int
-    local: float
-    everywhere: float
-    worst: float
-
-    @property
-    def kept(self) -> float:
-        """Share of the similarity that local matching keeps."""
-        return self.local / self.everywhere
 
 
 def measure(side: int, ratio: float, noise: float) -> Similarity:

@@ -13,6 +13,7 @@ from . import comfyui, sandbox
 COMMANDS = {
     "demo": ("demo", "generate with and without the nodes: seconds per step, and a picture"),
     "test": ("check", "lint, types and tests, on a real ComfyUI; takes pytest's arguments"),
+    "bench": ("bench", "measure the nodes against their peers and the limit of each setting"),
     "serve": ("serve", "open ComfyUI's page with the nodes and workflows in it"),
 }
 

@@ -14,7 +14,7 @@ PROGRAMS = Path(sys.executable).parent
 
 # Linked under this name, since a checkout's folder name need not be one that Python can import.
 PACKAGE = "token_merge"
-TYPED = ("devtools", "nodes", "tome_core")
+TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,121 @@
+"""The command ``bench``: what to measure, where the results go."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from . import loading
+from .results import Results, folder_name, machine_facts
+
+PARTS = ("unet", "attention", "planning", "similarity", "compile", "published")
+WIDTH = 130
+RESULTS = loading.ROOT / "benchmarks" / "results"
+
+
+def main(arguments: list[str]) -> int:
+    """0 where everything was measured, 1 where a variant of ours failed, 130 when interrupted."""
+    options = _parse(arguments)
+    console = Console()
+    if options.pack:
+        from .packing import pack
+
+        console.print(pack(options.pack), soft_wrap=True)
+        return 0
+    if options.draw:
+        return _report(Results.read(options.draw), options.draw, console)
+    loading.load(options.device)
+    out = options.out or RESULTS / folder_name(options.device)
+    results = Results() if options.quick else Results.read(out)
+    results.machine = machine_facts(options.device, loading.ROOT)
+    # Only now: it imports ComfyUI.
+    from .plan import measure
+    from .session import Session
+
+    deadline = time.monotonic() + 60 * options.minutes
+    interrupted = False
+    with Session(results, out, console, deadline) as session:
+        try:
+            measure(session, options)
+        except KeyboardInterrupt:
+            console.print("Interrupted; what was measured is kept")
+            interrupted = True
+    code = _report(results, out, console)
+    return 130 if interrupted else code
+
+
+def _report(results: Results, out: Path, console: Console) -> int:
+    """Tables on the terminal and in a file, plots where matplotlib is installed."""
+    from .tables import everything
+
+    tables = everything(results)
+    # Where the output is no terminal, its width is only guessed.
+    console.print(tables, width=None if console.is_terminal else WIDTH)
+    with open(out / "tables.txt", "w", encoding="utf-8") as file:
+        Console(file=file, width=WIDTH).print(tables)
+    console.print(f"Numbers: {out / 'results.json'}", soft_wrap=True)
+    try:
+        from .plots import draw
+    except ImportError:
+        console.print(
+            f"No matplotlib here: `python -m devtools bench --draw {out}` draws elsewhere"
+        )
+    else:
+        for file_ in draw(results, out):
+            console.print(f"Plot: {file_}", soft_wrap=True)
+    failed = [one for case in results.cases for one in case.measured if one.failed]
+    return 1 if any(one.kind == "ours" for one in failed) else 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m devtools bench", description=__doc__)
+    parser.add_argument(
+        "part",
+        nargs="?",
+        choices=[*PARTS, "all"],
+        default="all",
+        help="whole models, one block's self-attention, planning alone, what matching finds on "
+        "photographs, torch.compile, or the published table (all: on a CPU without the last)",
+    )
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        choices=["sd15", "sdxl"],
+        default=["sd15", "sdxl"],
+        help="default: both",
+    )
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, metavar="PIXELS", help="instead of the default sizes"
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help="counted rounds of every case")
+    parser.add_argument(
+        "--variants",
+        choices=["core", "main", "all"],
+        help="default: core for large pictures, main for small ones",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        metavar="M",
+        help="start no round that would end later",
+    )
+    parser.add_argument(
+        "--out", type=_path, metavar="DIR", help="default: benchmarks/results/<processor or GPU>"
+    )
+    parser.add_argument("--quick", action="store_true", help="narrow models, small sizes: a test")
+    parser.add_argument(
+        "--pack", type=_path, metavar="DIR", help="make a folder to run on a bare GPU machine"
+    )
+    parser.add_argument(
+        "--draw", type=_path, metavar="DIR", help="tables and plots of results that lie there"
+    )
+    return parser.parse_args(arguments)
+
+
+def _path(text: str) -> Path:
+    return Path(text).absolute()

@@ -1,0 +1,41 @@
+"""The pack's own nodes, called through their schema as ComfyUI calls them."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import Any
+
+from comfy.model_patcher import ModelPatcher
+from token_merge import comfy_entrypoint
+
+from .settings import Setting
+
+
+@cache
+def _nodes() -> dict[str, Any]:
+    extension = asyncio.run(comfy_entrypoint())
+    nodes = asyncio.run(extension.get_node_list())
+    return {node.GET_SCHEMA().node_id: node for node in nodes}
+
+
+def apply(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
+    """The node's MODEL with the schema's defaults, except for ``inputs``."""
+    node = _nodes()[node_id]
+    widgets = node.GET_SCHEMA().inputs[1:]
+    return node.execute(model, **{widget.id: widget.default for widget in widgets} | inputs).args[0]
+
+
+def options_of(name: str) -> list[str]:
+    """The options of a combo input of Token Merge, its default first."""
+    widgets = _nodes()["TokenMerge"].GET_SCHEMA().inputs
+    widget = next(widget for widget in widgets if widget.id == name)
+    return sorted(widget.options, key=lambda option: option != widget.default)
+
+
+def token_merge(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
+    return apply("TokenMerge", model, ratio=setting.ratio, target=setting.target, **inputs)
+
+
+def token_downsample(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
+    return apply("TokenDownsample", model, factor=float(setting.factor), **inputs)

@@ -1,0 +1,126 @@
+"""The peers: ComfyUI's own nodes, tomesd's matching and ToDo's resampling, each as published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from comfy.ldm.modules.attention import attention_split
+from comfy.model_patcher import ModelPatcher
+from comfy_extras.nodes_hypertile import HyperTile
+from comfy_extras.nodes_tomesd import TomePatchModel
+from tomesd.merge import bipartite_soft_matching_random2d
+from torch import Tensor
+
+from .settings import Setting, is_finest
+
+UNMERGE = "benchmark_tomesd_unmerge"
+
+
+def comfyui_tome(model: ModelPatcher, ratio: float) -> ModelPatcher:
+    """ComfyUI's TomePatchModel: merges queries alone, at full latent resolution alone."""
+    return TomePatchModel.execute(model, ratio)[0]
+
+
+def hypertile(model: ModelPatcher, finest: int) -> ModelPatcher:
+    """ComfyUI's HyperTile with its defaults; attention within tiles, so token counts differ."""
+    return HyperTile.execute(
+        model, tile_size=256, swap_size=2, max_depth=finest - 1, scale_depth=False
+    )[0]
+
+
+def tomesd(model: ModelPatcher, setting: Setting, finest: int) -> ModelPatcher:
+    """The matching, merging and unmerging of tomesd 0.1.3, once per block as its own patch does."""
+    generator = torch.Generator(model.load_device).manual_seed(0)
+
+    def merge_tokens(
+        n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if not is_finest(extra_options, finest):
+            return n, context, value
+        height, width = extra_options["activations_shape"][-2:]
+        merge, unmerge = bipartite_soft_matching_random2d(
+            n, width, height, 2, 2, int(n.shape[1] * setting.ratio), generator=generator
+        )
+        merged = merge(n)
+        if "queries" not in setting.target:
+            return n, merged, merged
+        extra_options[UNMERGE] = unmerge
+        return (merged, merged, merged) if "keys" in setting.target else (merged, context, value)
+
+    def unmerge_tokens(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
+        unmerge = extra_options.pop(UNMERGE, None)
+        return unmerge(n) if unmerge else n
+
+    clone = model.clone()
+    clone.set_model_attn1_patch(merge_tokens)
+    clone.set_model_attn1_output_patch(unmerge_tokens)
+    return clone
+
+
+def todo(model: ModelPatcher, setting: Setting, finest: int) -> ModelPatcher:
+    """ToDo (arXiv 2402.13573) as released: interpolated before the key and the value projection.
+
+    Its code hooks both projections, so the same tokens are resampled twice.
+    """
+
+    def resample(x: Tensor, height: int, width: int) -> Tensor:
+        image = x.reshape(x.shape[0], height, width, -1).permute(0, 3, 1, 2)
+        size = (height // setting.factor, width // setting.factor)
+        image = F.interpolate(image, size=size, mode="nearest-exact")
+        return image.permute(0, 2, 3, 1).reshape(x.shape[0], size[0] * size[1], -1)
+
+    def downsample(
+        n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if not is_finest(extra_options, finest):
+            return n, context, value
+        sides = extra_options["activations_shape"][-2:]
+        return n, resample(context, *sides), resample(value, *sides)
+
+    clone = model.clone()
+    clone.set_model_attn1_patch(downsample)
+    return clone
+
+
+def with_attention(model: ModelPatcher, attention: Callable[..., Tensor]) -> ModelPatcher:
+    """A clone that computes all attention by another of ComfyUI's functions."""
+
+    def override(_: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+        return attention(*args, **kwargs)
+
+    clone = model.clone()
+    clone.model_options["transformer_options"]["optimized_attention_override"] = override
+    return clone
+
+
+def with_unfused_attention(model: ModelPatcher) -> ModelPatcher:
+    """Attention as it was before fused kernels, which the published figures started from."""
+    return with_attention(model, attention_split)
+
+
+def has_xformers() -> bool:
+    """Whether xFormers is installed and imports."""
+    try:
+        import_module("xformers.ops")
+    except ImportError:
+        return False
+    return True
+
+
+def with_xformers(model: ModelPatcher) -> ModelPatcher:
+    """xFormers' attention, called directly: ComfyUI defines its own function for it only where it
+    was started with it.
+    """
+    memory_efficient_attention = import_module("xformers.ops").memory_efficient_attention
+
+    def attention(q: Tensor, k: Tensor, v: Tensor, heads: int, *_: Any, **options: Any) -> Tensor:
+        if options.get("mask") is not None or options.get("skip_reshape"):
+            raise NotImplementedError("only UNets' unmasked attention is measured")
+        q, k, v = (x.unflatten(2, (heads, -1)) for x in (q, k, v))  # (B, N, heads, C / heads)
+        return memory_efficient_attention(q, k, v).flatten(2)
+
+    return with_attention(model, attention)

@@ -1,0 +1,178 @@
+"""What was measured, as JSON: raw seconds of every round, and the facts of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+FILE = "results.json"
+
+
+@dataclass
+class Measured:
+    """One variant in one case; the lists have one entry per round.
+
+    hook_seconds: of ``seconds``, what went into attention patches: planning, merging, unmerging.
+    peak_bytes: most memory above that in use before the call. lengths: [queries, keys, calls] of
+    self-attention in one model call. failed: why there are no (more) numbers.
+    """
+
+    name: str
+    kind: str
+    setting: str | None = None
+    seconds: list[float] = field(default_factory=list)
+    hook_seconds: list[float] = field(default_factory=list)
+    peak_bytes: int | None = None
+    lengths: list[list[int]] = field(default_factory=list)
+    failed: str | None = None
+
+
+@dataclass
+class Case:
+    """Variants measured in turn on one input.
+
+    part: unet, attention, compile or published. rows: of the batch of a call, prompt and negative
+    prompt counted. note: what a reader has to know.
+    """
+
+    part: str
+    model: str
+    height: int
+    width: int
+    rows: int
+    dtype: str
+    note: str = ""
+    measured: list[Measured] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        return f"{self.model}, {self.width}x{self.height}, {rows}, {self.dtype}"
+
+
+@dataclass
+class Planning:
+    """Seconds of one plan for a layer of ``tokens`` tokens, by method; one entry per round."""
+
+    tokens: int
+    channels: int
+    dtype: str
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Mean cosine similarity of merged sources to their destinations, over the photographs.
+
+    worst: smallest quotient local / everywhere of any photograph.
+    """
+
+    noise: float
+    ratio: float
+    tokens: int
+    local: float
+    everywhere: float
+    worst: float
+
+    @property
+    def kept(self) -> float:
+        """Share of the similarity that local matching keeps."""
+        return self.local / self.everywhere
+
+
+@dataclass
+class Results:
+    """All cases of one machine."""
+
+    machine: dict[str, Any] = field(default_factory=dict)
+    cases: list[Case] = field(default_factory=list)
+    planning: list[Planning] = field(default_factory=list)
+    similarity: list[Similarity] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, folder: Path) -> Results:
+        """What ``folder`` holds, empty where it holds nothing yet."""
+        file = folder / FILE
+        if not file.exists():
+            return cls()
+        data = json.loads(file.read_text(encoding="utf-8"))
+        cases = [
+            Case(**{**case, "measured": [Measured(**one) for one in case["measured"]]})
+            for case in data["cases"]
+        ]
+        planning = [Planning(**one) for one in data["planning"]]
+        similarity = [Similarity(**one) for one in data["similarity"]]
+        return cls(data["machine"], cases, planning, similarity)
+
+    def write(self, folder: Path) -> None:
+        """Replace the file at once, so that an interruption leaves the earlier one whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = folder / f"{FILE}.part"
+        scratch.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        scratch.replace(folder / FILE)
+
+    def put(self, case: Case) -> None:
+        """Add ``case`` in place of an earlier measurement of the same thing."""
+        self.cases = [one for one in self.cases if (one.part, one.name) != (case.part, case.name)]
+        self.cases.append(case)
+
+    def put_planning(self, planning: Planning) -> None:
+        """Add ``planning`` in place of an earlier one of the same size."""
+        self.planning = [one for one in self.planning if one.tokens != planning.tokens]
+        self.planning = sorted([*self.planning, planning], key=lambda one: one.tokens)
+
+
+def machine_facts(device: str, root: Path) -> dict[str, Any]:
+    """What the numbers depend on; nothing that names a person or a place."""
+    import torch
+
+    return {
+        "processor": processor(),
+        "cores": torch.get_num_threads(),
+        "accelerator": torch.cuda.get_device_name() if device == "cuda" else None,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "comfyui": import_module("comfyui_version").__version__,
+        "attention": "pytorch (scaled_dot_product_attention)",
+        "commit": commit(root),
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+    }
+
+
+def folder_name(device: str) -> str:
+    """The processor's or the GPU's name, as a folder's."""
+    import torch
+
+    name = torch.cuda.get_device_name() if device == "cuda" else processor()
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def processor() -> str:
+    """The processor's model name."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def commit(root: Path) -> str | None:
+    """The commit of the tree; a packed tree is told it by its ``run.sh``."""
+    if told := os.environ.get("TOKEN_MERGE_COMMIT"):
+        return told
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        result = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    except OSError:
+        return None
+    return result.stdout.strip() or None

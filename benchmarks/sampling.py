@@ -1,0 +1,150 @@
+"""Model calls as ComfyUI's own sampling makes them, timed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import comfy.sample
+import comfy.samplers
+import torch
+from comfy.model_patcher import ModelPatcher
+from comfy.patcher_extension import WrapperExecutor, WrappersMP
+from torch import Tensor
+
+from .clocks import Stopwatch, seconds_now
+
+SCHEDULE_STEPS = 20
+"""Of the schedule that the noise levels of all measurements are taken from."""
+
+PROMPT_TOKENS = 77
+
+KEY = "benchmark"
+HOOKS = ("attn1_patch", "attn1_output_patch", "attn2_patch", "attn2_output_patch")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one model call computes.
+
+    height, width: of the picture. images: of one batch. guided: prompt and negative prompt in one
+    call, so twice as many rows. context: channels of the prompt.
+    """
+
+    height: int
+    width: int
+    images: int = 1
+    guided: bool = False
+    context: int = 768
+
+    @property
+    def rows(self) -> int:
+        return self.images * (2 if self.guided else 1)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Means over the model calls of one run. hooks: seconds in attention patches."""
+
+    seconds: float
+    hooks: float | None
+
+
+class CallError(RuntimeError):
+    """The model was not called as the measurement says, or its result is not finite."""
+
+
+def run(
+    model: ModelPatcher, request: Request, *, first: int = 0, steps: int = 1, hooks: bool = True
+) -> Timing:
+    """Sample ``steps`` steps and time the model calls, everything that a node wraps around them
+    included.
+
+    first: where in the middle of the schedule to start; calls at another noise level decide anew.
+    hooks: also time the attention patches; they must then not be compiled.
+    Raises CallError.
+    """
+    device = model.load_device
+    clone = model.clone()
+    watch = Stopwatch(device)
+    calls: list[float] = []
+    rows: list[int] = []
+
+    def timed_call(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        start = seconds_now(device)
+        result = apply_model(call["input"], call["timestep"], **call["c"])
+        calls.append(seconds_now(device) - start)
+        rows.append(len(call["input"]))
+        return result
+
+    def time_hooks(executor: WrapperExecutor, *args: Any, **kwargs: Any) -> Tensor:
+        *before, options = args
+        patches = dict(options.get("patches", {}))
+        for name in HOOKS:
+            patches[name] = [watch.timed(patch) for patch in patches.get(name, ())]
+        return executor(*before, {**options, "patches": patches}, **kwargs)
+
+    clone.set_model_unet_function_wrapper(timed_call)
+    if hooks:
+        clone.add_wrapper_with_key(WrappersMP.APPLY_MODEL, KEY, time_hooks)
+    latent = sample(clone, request, first, steps)
+    if rows != [request.rows] * steps:
+        raise CallError(f"the model was called with {rows} rows, expected {request.rows} per step")
+    if not latent.isfinite().all():
+        raise CallError("the model's output is not finite")
+    return Timing(sum(calls) / steps, watch.seconds() / steps if hooks else None)
+
+
+def with_lengths_noted(
+    model: ModelPatcher,
+) -> tuple[ModelPatcher, Counter[tuple[int, int]]]:
+    """A clone that counts how often self-attention gets how many (queries, keys); the counter.
+
+    Where another node splits the batch into tiles, the tokens of one tile count.
+    """
+    lengths: Counter[tuple[int, int]] = Counter()
+    options = model.model_options["transformer_options"]
+    inner = options.get("optimized_attention_override")
+
+    def note(attention: Callable[..., Tensor], q: Tensor, k: Tensor, *args: Any, **kw: Any) -> Any:
+        if k.shape[1] != PROMPT_TOKENS:
+            lengths[q.shape[1], k.shape[1] * k.shape[0] // q.shape[0]] += 1
+        return inner(attention, q, k, *args, **kw) if inner else attention(q, k, *args, **kw)
+
+    clone = model.clone()
+    clone.model_options["transformer_options"]["optimized_attention_override"] = note
+    return clone, lengths
+
+
+@torch.inference_mode()
+def sample(model: ModelPatcher, request: Request, first: int = 0, steps: int = 1) -> Tensor:
+    """The latents after ``steps`` steps of ComfyUI's sampling from a fixed seed and prompt."""
+    sampling = model.get_model_object("model_sampling")
+    schedule = comfy.samplers.calculate_sigmas(sampling, "normal", SCHEDULE_STEPS)
+    first = SCHEDULE_STEPS // 4 + first % (SCHEDULE_STEPS // 2)
+    generator = torch.Generator().manual_seed(0)
+    size = (request.images, 4, math.ceil(request.height / 8), math.ceil(request.width / 8))
+    prompts = [
+        [
+            [
+                torch.randn(1, PROMPT_TOKENS, request.context, generator=generator),
+                {"pooled_output": torch.randn(1, 1280, generator=generator)},
+            ]
+        ]
+        for _ in range(2)
+    ]
+    noise = torch.randn(size, generator=generator)
+    return comfy.sample.sample_custom(
+        model,
+        noise,
+        4.0 if request.guided else 1.0,
+        comfy.samplers.sampler_object("euler"),
+        schedule[first : first + steps + 1],
+        *prompts,
+        torch.zeros_like(noise),
+        disable_pbar=True,
+        seed=0,
+    )

@@ -1,0 +1,101 @@
+"""One run of the benchmark: measures cases, shows progress, keeps what was measured so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .results import Case, Measured, Results
+from .sampling import Timing
+
+
+@dataclass(frozen=True)
+class Runner:
+    """How one variant of a case is measured.
+
+    inspect: one run that fills in all of ``measured`` that is no time. again: one run of the
+    given round.
+    """
+
+    measured: Measured
+    inspect: Callable[[], Timing]
+    again: Callable[[int], Timing]
+
+
+@dataclass
+class Session:
+    """Interleaves the runs of a case, round by round: A B C A B C.
+
+    deadline: on ``time.monotonic``; no round starts that would not end before it.
+    """
+
+    results: Results
+    out: Path
+    console: Console
+    deadline: float = float("inf")
+    progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+        self.progress = Progress(*columns, TimeElapsedColumn(), console=self.console)
+
+    def __enter__(self) -> Session:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.progress.stop()
+
+    def measure(
+        self, case: Case, runners: Sequence[Runner], rounds: int, *, warm_up: bool = True
+    ) -> None:
+        """Measure ``runners`` into ``case`` and keep it after every round.
+
+        warm_up: the first round, which records memory and lengths too, is not counted. Where a
+        call takes long it need not be: what is done once in a process is long done, and the
+        recording costs all variants the same few milliseconds.
+        """
+        case.measured = [runner.measured for runner in runners]
+        task = self.progress.add_task(case.name, total=len(runners) * (rounds + warm_up))
+        for number in range(-warm_up, rounds):
+            start = time.monotonic()
+            first = number == -warm_up
+            for runner in runners:
+                self.progress.update(task, description=f"{case.name}: {runner.measured.name}")
+                if not runner.measured.failed:
+                    _measure_once(runner, number, first=first, counted=number >= 0)
+                self.progress.advance(task)
+            self.results.put(case)
+            self.results.write(self.out)
+            if self.is_late(time.monotonic() - start):
+                break
+        self.progress.update(task, description=case.name, completed=0, visible=False)
+        self.console.print(f"{case.name}: {number + 1} of {rounds} rounds", highlight=False)
+
+    def is_late(self, seconds: float) -> bool:
+        """Whether what takes ``seconds`` would end after the deadline."""
+        return time.monotonic() + seconds > self.deadline
+
+
+def _measure_once(runner: Runner, number: int, *, first: bool, counted: bool) -> None:
+    """A failure is a result: it is noted and the other variants go on."""
+    try:
+        timing = runner.inspect() if first else runner.again(number)
+    except (RuntimeError, NotImplementedError) as error:
+        runner.measured.failed = str(error).splitlines()[0][:200]
+        return
+    if counted:
+        runner.measured.seconds.append(timing.seconds)
+        if timing.hooks is not None:
+            runner.measured.hook_seconds.append(timing.hooks)

@@ -1,0 +1,53 @@
+"""The settings that are compared: how many tokens each leaves, whoever chooses them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+RATIO = 0.5
+TARGETS = ("queries, keys and values", "keys and values", "queries")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Token counts that every variant of the setting gives to attention.
+
+    ratio, target: of tokens merged away and from which sequences. factor: keys and values
+    downsampled instead, by this factor a side.
+    """
+
+    name: str
+    target: str
+    ratio: float = 0.0
+    factor: int = 1
+
+    def remaining(self, height: int, width: int) -> tuple[int, int]:
+        """(queries, keys and values) left on a grid of this size."""
+        tokens = height * width
+        if self.ratio:
+            fewer = tokens - int(tokens * self.ratio)
+        else:
+            fewer = (height // self.factor) * (width // self.factor)
+        queries = fewer if "queries" in self.target else tokens
+        keys = fewer if "keys" in self.target else tokens
+        return queries, keys
+
+
+MERGE_ALL, MERGE_KEYS, MERGE_QUERIES = (
+    Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS
+)
+DOWNSAMPLE_2, DOWNSAMPLE_4 = (
+    Setting(f"downsample ×{factor}, keys and values", "keys and values", factor=factor)
+    for factor in (2, 4)
+)
+ALL = (MERGE_ALL, MERGE_KEYS, MERGE_QUERIES, DOWNSAMPLE_2, DOWNSAMPLE_4)
+
+
+def is_finest(extra_options: dict[str, Any], finest: int) -> bool:
+    """Whether a block's tokens lie at the finest resolution that has self-attention.
+
+    finest: the latent's side over that resolution's side, 1 on SD 1.5 and 2 on SDXL.
+    """
+    latent = extra_options["original_shape"][-2]
+    return round(latent / extra_options["activations_shape"][-2]) <= finest
