@@ -20,6 +20,11 @@ def _put_comfyui_on_path() -> None:
     args.cpu = True
 
 
+def _put_development_packages_on_path() -> None:
+    """``benchmarks`` and ``devtools``; last, so that ``nodes`` remains ComfyUI's own module."""
+    sys.path.append(str(ROOT))
+
+
 def _import_pack() -> None:
     """As the package ``token_merge``: its folder's name need not be an identifier."""
     spec = importlib.util.spec_from_file_location("token_merge", ROOT / "__init__.py")
@@ -30,4 +35,5 @@ def _import_pack() -> None:
 
 
 _put_comfyui_on_path()
+_put_development_packages_on_path()
 _import_pack()
