@@ -58,6 +58,10 @@ def measure(session: Session, options: argparse.Namespace) -> None:
     environment = Environment(torch.device(options.device), options.quick)
     quick, on_gpu = environment.narrow, environment.on_gpu
 
+    if quick:
+        # Calls this small spend their time waiting for one another's threads.
+        torch.set_num_threads(1)
+
     def wanted(part: str) -> bool:
         return options.part in (part, "all")
 
@@ -74,7 +78,7 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         session.results.similarity = [
             measure_similarity(side, ratio, noise)
             for side in ((32,) if quick else (64, 128))
-            for ratio in (0.25, 0.5)
+            for ratio in ((0.5,) if quick else (0.25, 0.5))
             for noise in NOISE_LEVELS
         ]
         session.results.write(session.out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
@@ -28,11 +29,16 @@ def draw(results: Results, folder: Path) -> list[Path]:
     """Every picture that the results have numbers for."""
     files: list[Path] = []
     for model, cases in _by_model(results.cases).items():
-        file = folder / f"speed-up-{model.lower().replace(' ', '').replace('.', '')}.png"
+        file = folder / f"speed-up-{_file_name(model)}.png"
         files.append(_save(_speedups(model, cases), file))
     if results.planning:
         files.append(_save(_planning(results.planning), folder / "planning.png"))
     return files
+
+
+def _file_name(model: str) -> str:
+    """ "SD 1.5 (narrow)" -> "sd15-narrow"."""
+    return re.sub(r"[^a-z0-9-]", "", model.lower().replace(" (", "-"))
 
 
 def _by_model(cases: list[Case]) -> dict[str, list[Case]]:

@@ -1,6 +1,7 @@
 """Merging among neighbours finds pairs about as alike as comparing with all tokens does."""
 
 import pytest
+
 from benchmarks import similarity
 
 

@@ -1,0 +1,65 @@
+"""The folder for a GPU machine runs from where it lies, with nothing of this checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from token_merge.benchmarks import packing, stand_ins
+
+
+@pytest.fixture
+def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Without the packages, which would need a package index; this environment has them."""
+    monkeypatch.setattr(packing, "_install", lambda *_: None)
+    packing.pack(tmp_path / "folder")
+    return tmp_path / "folder"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="run.sh is for POSIX shells")
+def test_the_packed_folder_measures(packed: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHON": sys.executable}
+    del environment["COMFYUI_PATH"]
+    arguments = ["planning", "--device", "cpu", "--quick", "--out", str(tmp_path / "results")]
+    result = subprocess.run(
+        [packed / "run.sh", *arguments],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=240,
+    )
+    assert result.returncode == 0, result.stdout
+    assert "ours, local" in (tmp_path / "results" / "tables.txt").read_text(encoding="utf-8")
+    assert not list(packed.rglob("__pycache__"))
+
+
+def test_only_python_files_travel(packed: Path) -> None:
+    suffixes = {file.suffix for file in packed.rglob("*") if file.is_file()}
+    assert suffixes <= {".py", ".sh", ""}
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RuntimeError, match="not empty"):
+        packing.pack(tmp_path)
+
+
+def test_a_stand_in_can_be_imported_and_named_but_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stand_ins, "UNUSED", ("package_that_is_missing", "torch"))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    stand_ins.install()
+    from package_that_is_missing.part import Something
+
+    class Derived(Something): ...
+
+    with pytest.raises(ModuleNotFoundError, match="stand-in"):
+        Derived()
+    assert not isinstance(sys.modules["torch"], stand_ins._StandIn)
+    del sys.modules["package_that_is_missing"], sys.modules["package_that_is_missing.part"]

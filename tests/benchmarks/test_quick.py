@@ -1,0 +1,99 @@
+"""The whole benchmark, end to end, on narrow models. No time is judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from token_merge.benchmarks import settings, variants
+from token_merge.benchmarks.results import Case, Measured, Results
+from token_merge.tome_core.settings import MATCHINGS
+
+SETTINGS = {setting.name: setting for setting in settings.ALL}
+
+
+def cases(results: Results, part: str) -> list[Case]:
+    return [case for case in results.cases if case.part == part]
+
+
+def test_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
+    case = cases(quick[1], "unet")[0]
+    measured = {(one.setting, one.name) for one in case.measured}
+    for setting in (settings.MERGE_ALL, settings.MERGE_KEYS, settings.MERGE_QUERIES):
+        ours = {(setting.name, f"ours, {matching}") for matching in MATCHINGS}
+        assert ours | {(setting.name, "limit"), (setting.name, "tomesd")} <= measured
+    for setting in (settings.DOWNSAMPLE_2, settings.DOWNSAMPLE_4):
+        assert {(setting.name, name) for name in ("limit", "ours", "ToDo")} <= measured
+    assert (settings.MERGE_QUERIES.name, "TomePatchModel") in measured
+    assert {(None, "plain"), (None, "HyperTile")} <= measured
+
+
+def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results]) -> None:
+    for case in quick[1].cases:
+        assert not [one.failed for one in case.measured if one.failed]
+        rounds = {len(one.seconds) for one in case.measured}
+        assert len(rounds) == 1 and rounds != {0}
+    rounds_of_first = cases(quick[1], "unet")[0].measured[0].seconds
+    assert len(rounds_of_first) == 2, "the warm-up must not count"
+
+
+def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
+    assert {case.part for case in quick[1].cases} == {"unet", "attention", "compile", "published"}
+    assert quick[1].planning and quick[1].similarity
+    assert {"processor", "cores", "torch", "comfyui", "commit", "date"} <= set(quick[1].machine)
+
+
+def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Results]) -> None:
+    """As noted where ComfyUI's attention function is called, not as computed here or there."""
+    checked = 0
+    for case in [*cases(quick[1], "unet"), *cases(quick[1], "attention")]:
+        limits = {one.setting: one for one in case.measured if one.kind == "limit"}
+        plain = next(one for one in case.measured if one.kind == "plain")
+        for one in case.measured:
+            if one.setting in limits:
+                assert one.lengths == limits[one.setting].lengths, (case.name, one.name)
+                assert one.lengths != plain.lengths, (case.name, one.name)
+                checked += 1
+    assert checked > 40
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_limit_leaves_as_many_tokens_as_the_setting_says(
+    quick: tuple[Path, Results], name: str
+) -> None:
+    case = cases(quick[1], "attention")[0]
+    limit = next(one for one in case.measured if (one.setting, one.name) == (name, "limit"))
+    assert limit.lengths == [[*SETTINGS[name].remaining(case.height, case.width), 1]]
+
+
+def test_memory_of_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
+    for case in cases(quick[1], "unet"):
+        assert all(one.peak_bytes and one.peak_bytes > 1000 for one in case.measured)
+
+
+def test_hooks_of_plain_take_no_time_and_those_of_ours_some(quick: tuple[Path, Results]) -> None:
+    def hooks(one: Measured) -> float:
+        return sum(one.hook_seconds)
+
+    for case in cases(quick[1], "unet"):
+        assert all(hooks(one) == 0 for one in case.measured if one.kind == "plain")
+        assert all(0 < hooks(one) < sum(one.seconds) for one in case.measured if one.kind == "ours")
+
+
+def test_numbers_tables_and_plots_are_left(quick: tuple[Path, Results]) -> None:
+    out, results = quick
+    data = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert len(data["cases"]) == len(results.cases)
+    tables = (out / "tables.txt").read_text(encoding="utf-8")
+    assert "of limit" in tables and "TomePatchModel" in tables and "slope" in tables
+    plots = {path.name for path in out.glob("*.png")}
+    assert plots == {"speed-up-sd15-narrow.png", "speed-up-sdxl-narrow.png", "planning.png"}
+    for path in out.glob("*.png"):
+        with Image.open(path) as picture:
+            assert min(picture.size) > 200
+
+
+def test_tome_patch_model_is_no_peer_where_it_reduces_nothing() -> None:
+    assert "TomePatchModel" not in {variant.name for variant in variants.variants(finest=2)}
