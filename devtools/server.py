@@ -19,6 +19,10 @@ from .comfyui import ROOT
 DEMO_MODEL = Path(__file__).absolute().parent / "demo_model"
 START_SECONDS = 180
 
+# torch's idle threads would spin. Where other programs use the same cores, that takes the time
+# from the threads that have work, and single steps take several times as long.
+WAIT_POLICY = "PASSIVE"
+
 
 class ServerError(RuntimeError):
     """The server did not start or ended by itself; the message ends with its last log lines."""
@@ -39,6 +43,7 @@ class Server:
             self._process = subprocess.Popen(
                 command,
                 cwd=os.environ["COMFYUI_PATH"],
+                env={**os.environ, "OMP_WAIT_POLICY": WAIT_POLICY},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
