@@ -22,6 +22,14 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     console = Console()
     console.width = max(console.width, WIDTH)
+    try:
+        return _run(options, console)
+    except RuntimeError as error:
+        console.print(f"[bold red]The benchmark failed.[/] {error}", highlight=False)
+        return 1
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
     if options.pack:
         from .packing import pack
 
@@ -30,6 +38,7 @@ def main(arguments: list[str]) -> int:
     if options.draw:
         return _report(Results.read(options.draw), options.draw, console)
     loading.load(options.device)
+    _check_device(options.device)
     out = options.out or RESULTS / folder_name(options.device)
     results = Results() if options.quick else Results.read(out)
     results.machine = machine_facts(options.device, loading.ROOT)
@@ -47,6 +56,13 @@ def main(arguments: list[str]) -> int:
             interrupted = True
     code = _report(results, out, console)
     return 130 if interrupted else code
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise RuntimeError("device is cuda, expected a GPU that this torch can use")
 
 
 def _report(results: Results, out: Path, console: Console) -> int:

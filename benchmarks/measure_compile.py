@@ -17,8 +17,11 @@ from .session import Runner, Session
 from .unets import UNETS
 from .variants import Variant
 
-TOLERANCE = 0.02
-"""Of the output's spread: compiled kernels round otherwise, a frozen decision is far beyond."""
+MOST_DIFFERENCE = 0.25
+"""Of compiled to uncompiled, as a share of what the node changes. Compiled kernels round
+otherwise, which may tip the choice of a few tokens; a decision that froze changes as much as the
+node itself.
+"""
 
 
 def backend() -> str:
@@ -83,14 +86,13 @@ def _compiled(model: ModelPatcher, variant: Variant, request: Request, compiler:
 
     def inspect() -> Timing:
         timing = timed.inspect()
-        for first in (0, 1):
-            expected = sample(variant.patch(model), request, first)
-            got = sample(patch(model), request, first)
-            difference = ((got - expected).abs().max() / expected.std()).item()
-            if difference > TOLERANCE:
-                raise RuntimeError(
-                    f"differs from uncompiled by {difference:.2f} standard deviations"
-                )
+        for first in (0, 1):  # at two noise levels: the second call must decide anew
+            uncompiled = sample(variant.patch(model), request, first)
+            difference = (sample(patch(model), request, first) - uncompiled).abs().mean()
+            without = sample(model, request, first)
+            change = without if variant.kind == "plain" else uncompiled - without
+            if not difference < MOST_DIFFERENCE * change.abs().mean():
+                raise RuntimeError(f"differs from uncompiled by {difference:.3g} in the mean")
         return timing
 
     return Runner(timed.measured, inspect, timed.again)

@@ -83,9 +83,6 @@ def measure(
             dtype=environment.dtype_name,
             note=f"{images} images; seconds per image are those of {STEPS} calls over {images}",
         )
-        if session.is_late(0):
-            session.console.print(f"{case.name}: left out, the time is up", highlight=False)
-            continue
         session.measure(
             case, [runner(model, variant, request) for variant in table(unet.finest)], rounds
         )

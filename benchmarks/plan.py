@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -23,13 +25,21 @@ from .session import Session
 TIERS = {"core": 1, "main": 2, "all": 3}
 
 CPU_PICTURES = {
-    # A call at 1024 takes half a minute on two cores: its first round is counted as well.
-    "sd15": (Picture(512, 5, 2), Picture(768, 4, 2), Picture(1024, 3, 1, warm_up=False)),
+    # Larger calls take up to a minute on two cores: their first round is counted as well.
+    "sd15": (
+        Picture(512, 4, 2),
+        Picture(768, 3, 2, warm_up=False),
+        Picture(1024, 3, 1, warm_up=False),
+    ),
     "sdxl": (Picture(1024, 2, 1, warm_up=False),),
 }
 CUDA_PICTURES = {
-    "sd15": tuple(Picture(side, 10, 2) for side in (512, 768, 1024, 1536, 2048)),
-    "sdxl": tuple(Picture(side, 10, 2) for side in (1024, 1536, 2048)),
+    "sd15": (
+        *(Picture(side, 10, 2) for side in (512, 768, 1024)),
+        Picture(1536, 5, 2),
+        Picture(2048, 3, 1),
+    ),
+    "sdxl": (Picture(1024, 10, 2), Picture(1536, 5, 1), Picture(2048, 3, 1)),
 }
 QUICK_PICTURES = {
     "sd15": (Picture(128, 2, 3), Picture(192, 1, 1, warm_up=False)),
@@ -54,61 +64,81 @@ SIDES = (32, 48, 64, 96, 128, 192, 256)
 
 
 def measure(session: Session, options: argparse.Namespace) -> None:
-    """Cheap parts first; what an interruption takes away is then the least."""
+    """The parts that the command names; where time may run out, the least needed are last."""
     environment = Environment(torch.device(options.device), options.quick)
-    quick, on_gpu = environment.narrow, environment.on_gpu
-
-    if quick:
+    if environment.narrow:
         # Calls this small spend their time waiting for one another's threads.
         torch.set_num_threads(1)
-
-    def wanted(part: str) -> bool:
-        return options.part in (part, "all")
-
-    def rounds(default: int) -> int:
-        return options.rounds or default
-
-    if wanted("planning"):
-        sides, channels = ((8, 16, 24), 32) if quick else (SIDES, 320)
-        measure_planning.measure(session, sides, environment, channels=channels, rounds=rounds(3))
-    if wanted("similarity") and not on_gpu:
-        from .similarity import NOISE_LEVELS
-        from .similarity import measure as measure_similarity
-
-        session.results.similarity = [
-            measure_similarity(side, ratio, noise)
-            for side in ((32,) if quick else (64, 128))
-            for ratio in ((0.5,) if quick else (0.25, 0.5))
-            for noise in NOISE_LEVELS
-        ]
-        session.results.write(session.out)
-    if wanted("attention"):
-        layers = QUICK_LAYERS if quick else CUDA_LAYERS if on_gpu else CPU_LAYERS
-        layers = tuple(replace(layer, rounds=rounds(layer.rounds)) for layer in layers)
-        measure_attention.measure(session, layers, environment)
-    if wanted("unet"):
-        for name in options.model:
-            measure_unet.measure(session, name, _pictures(options, name), environment)
-    if options.part == "published" or (options.part == "all" and (on_gpu or quick)):
-        sizes = options.sizes or ((64,) if quick else (512, 768, 1024))
-        batches = (1, 2) if quick else published.BATCHES
-        # Large batches last: where time runs out, every size has been measured.
-        inputs = [(side, images) for images in batches for side in sizes]
-        measured = rounds(1 if quick else 5)
-        measure_published.measure(session, "sd15", inputs, environment, rounds=measured)
-    if wanted("compile"):
-        side = 64 if quick else 1024 if on_gpu else 512
-        compiler = "eager" if quick else None
-        measured = rounds(1 if quick else 5)
-        measure_compile.measure(
-            session, "sd15", side, environment, rounds=measured, compiler=compiler
-        )
+    steps: list[tuple[str, Callable[[], None]]] = [
+        ("planning", partial(_planning, session, options, environment)),
+        ("similarity", partial(_similarity, session, options)),
+        ("attention", partial(_attention, session, options, environment)),
+        *(("unet", partial(_unet, session, options, environment, name)) for name in options.model),
+        ("compile", partial(_compile, session, options, environment)),
+        ("published", partial(_published, session, options, environment)),
+    ]
+    if environment.on_gpu:
+        order = ("unet", "published", "planning", "compile", "attention")
+        steps = [step for part in order for step in steps if step[0] == part]
+    elif not environment.narrow and options.part == "all":
+        steps = [step for step in steps if step[0] != "published"]
+    for part, step in steps:
+        if options.part in (part, "all"):
+            step()
 
 
-def _pictures(options: argparse.Namespace, name: str) -> list[Picture]:
-    """The default ones, with what the command says instead."""
-    on_gpu = options.device == "cuda"
-    default = (QUICK_PICTURES if options.quick else CUDA_PICTURES if on_gpu else CPU_PICTURES)[name]
+def _planning(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    sides, channels = ((8, 16, 24), 32) if environment.narrow else (SIDES, 320)
+    rounds = options.rounds or 3
+    measure_planning.measure(session, sides, environment, channels=channels, rounds=rounds)
+
+
+def _similarity(session: Session, options: argparse.Namespace) -> None:
+    # Here, since a GPU machine need not have scikit-image.
+    from . import similarity
+
+    session.results.similarity = [
+        similarity.measure(side, ratio, noise)
+        for side in ((32,) if options.quick else (64, 128))
+        for ratio in ((0.5,) if options.quick else (0.25, 0.5))
+        for noise in similarity.NOISE_LEVELS
+    ]
+    session.results.write(session.out)
+
+
+def _attention(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    default = CUDA_LAYERS if environment.on_gpu else CPU_LAYERS
+    layers = QUICK_LAYERS if environment.narrow else default
+    layers = tuple(replace(layer, rounds=options.rounds or layer.rounds) for layer in layers)
+    measure_attention.measure(session, layers, environment)
+
+
+def _unet(
+    session: Session, options: argparse.Namespace, environment: Environment, name: str
+) -> None:
+    default = CUDA_PICTURES if environment.on_gpu else CPU_PICTURES
+    pictures = (QUICK_PICTURES if environment.narrow else default)[name]
+    measure_unet.measure(session, name, _chosen(pictures, options), environment)
+
+
+def _compile(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    side = 64 if environment.narrow else 1024 if environment.on_gpu else 512
+    rounds = options.rounds or (1 if environment.narrow else 5)
+    compiler = "eager" if environment.narrow else None
+    measure_compile.measure(session, "sd15", side, environment, rounds=rounds, compiler=compiler)
+
+
+def _published(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    sizes = options.sizes or ((64,) if environment.narrow else (512, 768, 1024))
+    batches = (1, 2) if environment.narrow else published.BATCHES
+    # Large batches last: where time runs out, every size has been measured.
+    inputs = [(side, images) for images in batches for side in sizes]
+    rounds = options.rounds or (1 if environment.narrow else 5)
+    measure_published.measure(session, "sd15", inputs, environment, rounds=rounds)
+
+
+def _chosen(default: Sequence[Picture], options: argparse.Namespace) -> list[Picture]:
+    """The default pictures, with what the command says instead."""
     found: list[Picture] = []
     for side in options.sizes or [picture.side for picture in default]:
         picture = min(default, key=lambda one: abs(one.side - side))

@@ -66,6 +66,9 @@ class Session:
         call takes long it need not be: what is done once in a process is long done, and the
         recording costs all variants the same few milliseconds.
         """
+        if self.is_late(0):
+            self.console.print(f"{case.name}: left out, the time is up", highlight=False)
+            return
         case.measured = [runner.measured for runner in runners]
         task = self.progress.add_task(case.name, total=len(runners) * (rounds + warm_up))
         for number in range(-warm_up, rounds):
@@ -80,8 +83,9 @@ class Session:
             self.results.write(self.out)
             if self.is_late(time.monotonic() - start):
                 break
-        self.progress.update(task, description=case.name, completed=0, visible=False)
-        self.console.print(f"{case.name}: {number + 1} of {rounds} rounds", highlight=False)
+        self.progress.update(task, visible=False)
+        counted = max((len(one.seconds) for one in case.measured), default=0)
+        self.console.print(f"{case.name}: {counted} of {rounds} rounds", highlight=False)
 
     def is_late(self, seconds: float) -> bool:
         """Whether what takes ``seconds`` would end after the deadline."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from token_merge.benchmarks import cli
-from token_merge.benchmarks.results import Results
+
+from benchmarks import cli
+from benchmarks.results import Results
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from token_merge.benchmarks import attention_stage, limits, peers, settings
-from token_merge.benchmarks.environment import Environment
-from token_merge.benchmarks.sampling import CallError, Request, run, sample
-from token_merge.benchmarks.unets import UNETS
+
+from benchmarks import attention_stage, limits, peers, settings
+from benchmarks.environment import Environment
+from benchmarks.sampling import CallError, Request, run, sample
+from benchmarks.unets import UNETS
 
 ENVIRONMENT = Environment(torch.device("cpu"), narrow=True)
 
@@ -55,7 +56,7 @@ def test_a_call_of_another_batch_than_stated_is_an_error() -> None:
 
 
 def test_the_stage_runs_one_self_attention_and_our_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from token_merge.benchmarks import ours
+    from benchmarks import ours
 
     model, context = attention_stage.build(32, 4, ENVIRONMENT)
     calls: list[tuple[int, int]] = []

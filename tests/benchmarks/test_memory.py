@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from token_merge.benchmarks.memory import peak_memory
+
+from benchmarks.memory import peak_memory
 
 
 def test_peak_counts_what_is_alive_at_once() -> None:

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from token_merge.benchmarks import packing, stand_ins
+
+from benchmarks import packing, stand_ins
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from token_merge.benchmarks import settings, variants
-from token_merge.benchmarks.results import Case, Measured, Results
 from token_merge.tome_core.settings import MATCHINGS
+
+from benchmarks import settings, variants
+from benchmarks.results import Case, Measured, Results
 
 SETTINGS = {setting.name: setting for setting in settings.ALL}
 

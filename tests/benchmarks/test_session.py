@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from token_merge.benchmarks.results import Case, Measured, Results
-from token_merge.benchmarks.sampling import Timing
-from token_merge.benchmarks.session import Runner, Session
+
+from benchmarks.results import Case, Measured, Results
+from benchmarks.sampling import Timing
+from benchmarks.session import Runner, Session
 
 
 def session(out: Path, deadline: float = float("inf")) -> Session:
@@ -69,10 +70,21 @@ def test_a_failure_is_noted_and_the_others_go_on(tmp_path: Path) -> None:
     assert case.measured[1].seconds == [0.0, 1.0]
 
 
-def test_no_round_starts_after_the_deadline(tmp_path: Path) -> None:
+def test_no_round_starts_that_would_end_after_the_deadline(tmp_path: Path) -> None:
+    running = session(tmp_path)
+
+    def time_is_up(number: int) -> None:
+        running.deadline = time.monotonic() if number == 1 else running.deadline
+
     case = new_case()
-    session(tmp_path, deadline=time.monotonic() - 1).measure(case, [runner("a", [])], rounds=5)
-    assert case.measured[0].seconds == []
+    running.measure(case, [runner("a", [], time_is_up), runner("b", [])], rounds=5)
+    assert [one.seconds for one in case.measured] == [[0.0, 1.0], [0.0, 1.0]]
+
+
+def test_no_case_starts_after_the_deadline(tmp_path: Path) -> None:
+    late = session(tmp_path, deadline=time.monotonic() - 1)
+    late.measure(new_case(), [runner("a", [])], rounds=5)
+    assert late.results.cases == []
 
 
 def test_a_case_replaces_its_earlier_measurement_only(tmp_path: Path) -> None:

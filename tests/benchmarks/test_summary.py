@@ -6,8 +6,9 @@ import io
 
 import pytest
 from rich.console import Console
-from token_merge.benchmarks import summary, tables
-from token_merge.benchmarks.results import Case, Measured, Planning
+
+from benchmarks import summary, tables
+from benchmarks.results import Case, Measured, Planning
 
 
 def case(plain: list[float], limit: list[float], ours: list[float]) -> Case:
