@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from . import comfyui, sandbox
 
@@ -37,16 +41,24 @@ def main() -> int:
 
 def _hand_over(ready: sandbox.Sandbox) -> int:
     command = [str(ready.python), "-m", "devtools", *sys.argv[1:]]
+    if os.name != "nt":
+        # In place of this process, so that signals reach the one that has to clean up.
+        os.execve(command[0], command, ready.environment())
     process = subprocess.Popen(command, env=ready.environment())
     while True:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            # Ctrl-C reaches both; the sandbox's process cleans up and says how it ended.
-            continue
+            continue  # Ctrl-C reaches both; the sandbox's process says how it ended
+
+
+def _stop(signal_number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + signal_number)
 
 
 if __name__ == "__main__":
+    # A plain request to end must leave no server behind, as Ctrl-C does not.
+    signal.signal(signal.SIGTERM, _stop)
     try:
         sys.exit(main())
     except KeyboardInterrupt:
