@@ -22,6 +22,8 @@ from .settings import RATIO
 MOST_BYTES = 6 * 2**30
 """Methods that compare all with all are left out where their similarities need more than this."""
 
+FEW_TOKENS = 128**2
+
 
 def measure(
     session: Session,
@@ -33,7 +35,7 @@ def measure(
 ) -> None:
     """Plans for square grids of these sides, all methods in turn."""
     device, dtype = environment.device, environment.dtype
-    task = session.progress.add_task("planning", total=len(sides) * (rounds + 1))
+    task = session.progress.add_task("planning", total=len(sides))
     for side in sides:
         tokens = side * side
         planning = Planning(tokens, channels, environment.dtype_name)
@@ -42,14 +44,15 @@ def measure(
         methods = dict(_methods(metric, side, planning))
         session.progress.update(task, description=f"planning, {tokens} tokens")
         with torch.inference_mode():
-            for number in range(-1, rounds):
+            # Small plans take milliseconds, which a busy moment of the machine can double.
+            for number in range(-1, rounds * (4 if tokens <= FEW_TOKENS else 1)):
                 for name, plan in methods.items():
                     start = seconds_now(device)
                     plan()
                     seconds = seconds_now(device) - start
                     if number >= 0:
                         planning.seconds.setdefault(name, []).append(seconds)
-                session.progress.advance(task)
+        session.progress.advance(task)
         session.results.put_planning(planning)
         session.results.write(session.out)
         times = ", ".join(
