@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -18,11 +19,15 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 STYLES: dict[str, dict[str, Any]] = {
-    "limit": {"color": "black", "linestyle": "--"},
-    "ours": {"color": "tab:blue", "linewidth": 2.2},
-    "peer": {"color": "tab:orange", "linestyle": "-."},
+    "limit": {"linestyle": "--"},
+    "ours": {"linewidth": 2.2},
+    "peer": {"linestyle": "-."},
 }
-PEER_COLOURS = ("tab:orange", "tab:red", "tab:brown", "tab:pink")
+COLOURS = {
+    "limit": ("black",),
+    "ours": ("tab:blue", "tab:green", "tab:cyan", "tab:purple", "navy", "tab:olive", "teal"),
+    "peer": ("tab:orange", "tab:red", "tab:brown", "tab:pink"),
+}
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -51,14 +56,9 @@ def _by_model(cases: list[Case]) -> dict[str, list[Case]]:
 
 
 def _speedups(model: str, cases: list[Case]) -> Any:
-    """One panel per setting that has a limit."""
+    """One panel per setting."""
     settings = list(
-        dict.fromkeys(
-            one.setting
-            for case in cases
-            for one in case.measured
-            if one.setting and one.kind == "limit"
-        )
+        dict.fromkeys(one.setting for case in cases for one in case.measured if one.setting)
     )
     figure, axes = plt.subplots(
         1, len(settings), figsize=(5 * len(settings), 4), sharey=True, squeeze=False
@@ -79,11 +79,9 @@ def _speedups(model: str, cases: list[Case]) -> Any:
 
 
 def _lines(axis: Any, lines: dict[tuple[str, str], list[tuple[int, Row]]]) -> None:
-    peers = iter(PEER_COLOURS * len(lines))
+    colours = {kind: itertools.cycle(names) for kind, names in COLOURS.items()}
     for (kind, name), points in lines.items():
-        style = {**STYLES[kind]}
-        if kind == "peer":
-            style["color"] = next(peers)
+        style = {**STYLES[kind], "color": next(colours[kind])}
         ratios = [row.speedup for _, row in points]
         below = [ratio.median - ratio.low for ratio in ratios]
         above = [ratio.high - ratio.median for ratio in ratios]
