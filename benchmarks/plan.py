@@ -48,7 +48,7 @@ QUICK_PICTURES = {
 
 CPU_LAYERS = (
     Layer("SD 1.5", 320, 8, 64, 5),
-    Layer("SD 1.5", 320, 8, 96, 4),
+    Layer("SD 1.5", 320, 8, 96, 4, tier=2),
     Layer("SD 1.5", 320, 8, 128, 3, tier=2),
     Layer("SDXL", 640, 10, 64, 3, tier=2),
 )
