@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...tome_core.downsample import DownsamplePlan
 from ...tome_core.grid import TokenGrid
-from ...tome_core.matchers import kept_tokens, plan_downsample, plan_merge
+from ...tome_core.matchers import plan_downsample, plan_merge, why_merging_cannot_pay
 from ...tome_core.partition import seeded_generator
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import MergeSettings
@@ -54,25 +54,31 @@ def plan_block(
 ) -> BlockPlans:
     """Plans for the settings that act on ``layer`` in this call.
 
-    metric: (B, N, C) tokens that are compared. images: which prompts the batch holds. Settings
-    that leave this many tokens as they are get no plan.
-    Raises ValueError where the grid is smaller than one cell of the stride.
+    metric: (B, N, C) tokens that are compared. images: which prompts the batch holds.
+    Raises ValueError, whose message is the reason, where none can, or could only at a loss.
     """
     plans: dict[str, AnyPlan] = {}
+    reasons: list[str] = []
     for settings, roles in call.roles_by_settings(layer).items():
         if grid.tokens < settings.min_tokens:
+            reasons.append(f"{grid.tokens} tokens are fewer than min_tokens")
             continue
         plan: AnyPlan
         if isinstance(settings, MergeSettings):
-            if kept_tokens(grid, settings) == grid.tokens:
+            reason = why_merging_cannot_pay(grid, settings)
+            if reason:
+                reasons.append(reason)
                 continue
             plan = _merge_plan(settings, call, layer, grid, metric, images)
         else:
             factor = call.reduction.factor(settings, layer.downsample)
             plan = plan_downsample(grid, settings, factor)
             if plan.smaller == grid:
+                reasons.append(f"{grid.tokens} tokens are within the factor and the budget already")
                 continue
         plans.update(dict.fromkeys(roles, plan))
+    if not plans:
+        raise ValueError(" and ".join(reasons))
     return BlockPlans(**plans)  # type: ignore[arg-type]  # composition.py gives roles by kind
 
 

@@ -53,11 +53,8 @@ def attn1_patch(
     grid = TokenGrid.of_activations(extra_options["activations_shape"])
     try:
         plans = plan_block(call, layer, grid, n, tuple(extra_options.get("uuids", ())))
-    except ValueError as too_small:
-        call.run.report.step_aside(layer, str(too_small))
-        return n, context, value
-    if plans == BlockPlans():
-        call.run.report.step_aside(layer, f"{grid.tokens} tokens are too few for the settings")
+    except ValueError as refusal:
+        call.run.report.step_aside(layer, str(refusal))
         return n, context, value
     extra_options[PLANS_KEY] = plans
     extra_options[UNMERGE_KEY] = plans.queries

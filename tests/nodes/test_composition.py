@@ -161,6 +161,6 @@ def test_deep_shrink_halves_a_layers_picture_and_merging_follows(
     unet, token_merge, denoise, attention_log
 ):
     model = run(PatchModelAddDownscale, unet("SD15"), 1, 2.0, 0.0, 1.0, True, "bicubic", "bicubic")
-    denoise(attention_log.watch(token_merge(model, max_downsample="2")), size=(16, 16))
+    denoise(attention_log.watch(token_merge(model, max_downsample="2")), size=(32, 32))
     before, after_shrinking = attention_log.lengths[0], attention_log.lengths[2]
-    assert (before, after_shrinking) == ((128, 128), (8, 8))
+    assert (before, after_shrinking) == ((512, 512), (32, 32))

@@ -69,7 +69,7 @@ def test_layers_below_the_floor_are_left_alone(unet, token_merge, denoise, caplo
     with caplog.at_level(logging.INFO, logger="token_merge"):
         denoise(model)
     assert "3 layers reduced from 256 tokens" in caplog.text
-    assert "64 tokens are too few for the settings" in caplog.text
+    assert "64 tokens are fewer than min_tokens" in caplog.text
 
 
 @pytest.mark.parametrize("node", [TokenMerge, TokenDownsample])
@@ -81,3 +81,19 @@ def test_inputs_added_later_are_optional_so_that_saved_workflows_keep_working(no
     assert last is inputs[-1], "widget values of saved workflows go by position"
     parameters = inspect.signature(node.execute).parameters
     assert all(parameters[widget.id].default == widget.default for widget in inputs)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "size", "reason"),
+    [
+        ({"ratio": 0.1}, (16, 16), "merging 25 of 256 tokens costs more than it saves"),
+        ({"ratio": 0.5}, (4, 6), "24 tokens are too few for merging to pay"),
+    ],
+)
+def test_a_layer_that_merging_would_slow_down_is_left_alone(
+    inputs, size, reason, unet, token_merge, denoise, caplog
+):
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        merged = denoise(token_merge(unet("SD15"), **inputs), size=size)
+    assert torch.equal(merged, denoise(unet("SD15"), size=size))
+    assert reason in caplog.text

@@ -32,16 +32,16 @@ def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
 @pytest.mark.parametrize(
     ("max_downsample", "expected"),
     [
-        ("1", {(128, 128), (64, 64), (16, 16)}),
-        ("2", {(128, 128), (32, 32), (16, 16)}),
-        ("4", {(128, 128), (32, 32), (8, 8)}),
+        ("1", {(512, 512), (256, 256), (64, 64)}),
+        ("2", {(512, 512), (128, 128), (64, 64)}),
+        ("4", {(512, 512), (128, 128), (32, 32)}),
     ],
 )
 def test_max_downsample_reaches_coarser_layers(
     max_downsample, expected, unet, token_merge, denoise, attention_log
 ):
     model = token_merge(unet("SD15"), max_downsample=max_downsample)
-    denoise(attention_log.watch(model), size=(16, 16))
+    denoise(attention_log.watch(model), size=(32, 32))
     assert self_attention(attention_log) == expected
 
 
