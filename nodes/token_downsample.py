@@ -8,13 +8,13 @@ from comfy_api.latest import io
 from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import (
     MAX_FACTOR,
-    MAX_TOKENS,
     METHODS,
     MIN_FACTOR,
     DownsampleMethod,
     DownsampleSettings,
 )
 from .hooks.registry import attach
+from .inputs import percent_window, token_limits
 
 
 class TokenDownsample(io.ComfyNode):
@@ -55,42 +55,10 @@ class TokenDownsample(io.ComfyNode):
                     tooltip="How keys and values are resampled. nearest-exact picks existing "
                     "tokens and is fastest.",
                 ),
-                io.Float.Input(
-                    "start_percent",
-                    default=0.0,
-                    min=0.0,
-                    max=1.0,
-                    step=0.001,
-                    tooltip="Share of the sampling schedule at which downsampling starts.",
-                ),
-                io.Float.Input(
-                    "end_percent",
-                    default=1.0,
-                    min=0.0,
-                    max=1.0,
-                    step=0.001,
-                    tooltip="Share of the sampling schedule at which downsampling ends. "
-                    "Lower values leave the last steps exact.",
-                ),
-                io.Int.Input(
-                    "max_tokens",
-                    default=0,
-                    min=0,
-                    max=MAX_TOKENS,
-                    optional=True,
-                    advanced=True,
-                    tooltip="Token budget: downsamples more than the factors say where a layer "
-                    "would keep more keys and values than this. For very large pictures. "
-                    "0: no limit.",
-                ),
-                io.Int.Input(
-                    "min_tokens",
-                    default=0,
-                    min=0,
-                    max=MAX_TOKENS,
-                    optional=True,
-                    advanced=True,
-                    tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+                *percent_window("downsampling"),
+                *token_limits(
+                    "downsamples more than the factors say "
+                    "where a layer would keep more keys and values than this."
                 ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],

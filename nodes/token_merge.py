@@ -11,13 +11,13 @@ from ..tome_core.settings import (
     MAX_RATIO,
     MAX_REFRESH_STEPS,
     MAX_STRIDE,
-    MAX_TOKENS,
     TARGETS,
     Matching,
     MergeSettings,
     Target,
 )
 from .hooks.registry import attach
+from .inputs import percent_window, token_limits
 
 AUTO = "auto"
 
@@ -61,23 +61,7 @@ class TokenMerge(io.ComfyNode):
                     "values alone leaves every token its own query; queries alone leaves every "
                     "token to be attended to.",
                 ),
-                io.Float.Input(
-                    "start_percent",
-                    default=0.0,
-                    min=0.0,
-                    max=1.0,
-                    step=0.001,
-                    tooltip="Share of the sampling schedule at which merging starts.",
-                ),
-                io.Float.Input(
-                    "end_percent",
-                    default=1.0,
-                    min=0.0,
-                    max=1.0,
-                    step=0.001,
-                    tooltip="Share of the sampling schedule at which merging ends. "
-                    "Lower values leave the last steps exact.",
-                ),
+                *percent_window("merging"),
                 io.Int.Input(
                     "stride_x",
                     default=2,
@@ -146,24 +130,8 @@ class TokenMerge(io.ComfyNode):
                     "one resolution share what the first of them found. More: and keep it for "
                     "so many steps.",
                 ),
-                io.Int.Input(
-                    "max_tokens",
-                    default=0,
-                    min=0,
-                    max=MAX_TOKENS,
-                    optional=True,
-                    advanced=True,
-                    tooltip="Token budget: merges more than ratio says where a layer would keep "
-                    "more tokens than this. For very large pictures. 0: no limit.",
-                ),
-                io.Int.Input(
-                    "min_tokens",
-                    default=0,
-                    min=0,
-                    max=MAX_TOKENS,
-                    optional=True,
-                    advanced=True,
-                    tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+                *token_limits(
+                    "merges more than ratio says where a layer would keep more tokens than this."
                 ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],

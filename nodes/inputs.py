@@ -1,0 +1,57 @@
+"""Inputs that both nodes have."""
+
+from __future__ import annotations
+
+from comfy_api.latest import io
+
+from ..tome_core.settings import MAX_TOKENS
+
+
+def percent_window(what: str) -> list[io.Input]:
+    """``start_percent`` and ``end_percent`` of ``what``, as ComfyUI's own nodes have them."""
+    return [
+        io.Float.Input(
+            "start_percent",
+            default=0.0,
+            min=0.0,
+            max=1.0,
+            step=0.001,
+            tooltip=f"Share of the sampling schedule at which {what} starts.",
+        ),
+        io.Float.Input(
+            "end_percent",
+            default=1.0,
+            min=0.0,
+            max=1.0,
+            step=0.001,
+            tooltip=f"Share of the sampling schedule at which {what} ends. "
+            "Lower values leave the last steps exact.",
+        ),
+    ]
+
+
+def token_limits(budget: str) -> list[io.Input]:
+    """``max_tokens``, which ``budget`` explains, and ``min_tokens``.
+
+    Optional and last: workflows saved before they were there have no value for them.
+    """
+    return [
+        io.Int.Input(
+            "max_tokens",
+            default=0,
+            min=0,
+            max=MAX_TOKENS,
+            optional=True,
+            advanced=True,
+            tooltip=f"Token budget: {budget} For very large pictures. 0: no limit.",
+        ),
+        io.Int.Input(
+            "min_tokens",
+            default=0,
+            min=0,
+            max=MAX_TOKENS,
+            optional=True,
+            advanced=True,
+            tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+        ),
+    ]
