@@ -1,0 +1,139 @@
+"""Families that draw pictures."""
+
+from __future__ import annotations
+
+import comfy.supported_models as known
+import torch
+from torch import Generator
+
+from . import image_settings as small
+from .family import Conditioning, Family, References
+
+
+def pooled(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """What CLIP says of the whole prompt."""
+    return {"pooled_output": torch.randn(1, 16, generator=generator)}
+
+
+def llama(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """HiDream's third text encoder: two of its layers, five tokens."""
+    layers = torch.randn(1, 2, 5, 20, generator=generator)
+    return {**pooled(generator, size), "conditioning_llama3": layers}
+
+
+def byte_text(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """The text to be drawn, as bytes."""
+    return {"conditioning_byt5small": torch.randn(1, 4, 1472, generator=generator)}
+
+
+TWO, ONE, FLAT = (2, 2), (1, 1), (1, 2, 2)
+KONTEXT = References()
+TIMESTEP_ZERO = References(options={"reference_latents_method": "index_timestep_zero"})
+
+IMAGES = (
+    Family("Flux", known.Flux, small.FLUX, 16, TWO, 24, pooled),
+    Family("Flux Kontext", known.Flux, small.FLUX, 16, TWO, 24, pooled, KONTEXT),
+    Family("Flux 2", known.Flux2, small.FLUX2, 128, ONE, 24),
+    Family("Flux 2 with references", known.Flux2, small.FLUX2, 128, ONE, 24, references=KONTEXT),
+    Family(
+        "Flux 2 with references at timestep zero",
+        known.Flux2,
+        {**small.FLUX2, "guidance_embed": False},
+        128,
+        ONE,
+        24,
+        references=TIMESTEP_ZERO,
+    ),
+    Family("Chroma", known.Chroma, small.CHROMA, 16, TWO, 24),
+    Family("Chroma Radiance", known.ChromaRadiance, small.RADIANCE, 3, (4, 4), 24),
+    Family("SD3", known.SD3, small.SD3, 16, TWO, 24, pooled),
+    Family(
+        "SD3.5 medium",
+        known.SD3,
+        {**small.SD3, "x_block_self_attn_layers": [0, 1]},
+        16,
+        TWO,
+        24,
+        pooled,
+    ),
+    Family("Qwen-Image", known.QwenImage, small.QWEN, 16, FLAT, 24, mask="possible"),
+    Family(
+        "Qwen-Image Edit",
+        known.QwenImage,
+        small.QWEN,
+        16,
+        FLAT,
+        24,
+        references=KONTEXT,
+        mask="possible",
+    ),
+    Family("Lumina 2", known.Lumina2, small.LUMINA, 16, TWO, 24),
+    Family("Z-Image", known.ZImage, small.Z_IMAGE, 16, TWO, 24),
+    Family("Z-Image with references", known.ZImage, small.Z_IMAGE, 16, TWO, 24, references=KONTEXT),
+    Family("HiDream-I1", known.HiDream, small.HIDREAM, 16, TWO, 24, llama),
+    Family(
+        "HiDream-E1",
+        known.HiDream,
+        small.HIDREAM,
+        16,
+        TWO,
+        24,
+        llama,
+        References(grids=((6, 8),), key="concat_latent_image", listed=False),
+    ),
+    Family("OmniGen2", known.Omnigen2, small.OMNIGEN2, 16, TWO, 24, mask="needed"),
+    Family(
+        "OmniGen2 with references",
+        known.Omnigen2,
+        small.OMNIGEN2,
+        16,
+        TWO,
+        24,
+        references=KONTEXT,
+        mask="needed",
+    ),
+    Family("AuraFlow", known.AuraFlow, small.AURA, 4, TWO, 24),
+    Family("Krea 2", known.Krea2, small.KREA2, 16, FLAT, 32),
+    Family(
+        "Krea 2 with references",
+        known.Krea2,
+        {**small.KREA2, "default_ref_method": "index"},
+        16,
+        FLAT,
+        32,
+        references=KONTEXT,
+    ),
+    Family("Lens", known.Lens, small.LENS, 128, ONE, 24, mask="possible"),
+    Family("MageFlow", known.MageFlow, small.MAGE_FLOW, 128, ONE, 24, mask="possible"),
+    Family(
+        "MageFlow with references",
+        known.MageFlow,
+        small.MAGE_FLOW,
+        128,
+        ONE,
+        24,
+        references=KONTEXT,
+    ),
+    Family("JoyImage", known.JoyImage, small.JOY_IMAGE, 16, FLAT, 24),
+    Family(
+        "JoyImage with references",
+        known.JoyImage,
+        small.JOY_IMAGE,
+        16,
+        FLAT,
+        24,
+        references=KONTEXT,
+    ),
+    Family(
+        "HunyuanImage 2.1", known.HunyuanImage21, small.HUNYUAN_IMAGE, 64, ONE, 24, mask="possible"
+    ),
+    Family(
+        "HunyuanImage 2.1 with letters",
+        known.HunyuanImage21,
+        {**small.HUNYUAN_IMAGE, "byt5": True},
+        64,
+        ONE,
+        24,
+        byte_text,
+    ),
+)
