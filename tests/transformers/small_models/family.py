@@ -101,11 +101,11 @@ class Family:
 
 
 def fill(module: torch.nn.Module) -> None:
-    """Seeded random weights that keep every gate open and features near the size of one."""
+    """Random numbers for all that a checkpoint holds: open gates, features near the size of one."""
     generator = torch.Generator().manual_seed(0)
-    for name, parameter in module.named_parameters():
-        noise = torch.randn(parameter.shape, generator=generator)
-        if parameter.ndim > 1:
-            parameter.data.copy_(noise * parameter[0].numel() ** -0.5)
+    for name, weight in module.state_dict().items():
+        noise = torch.randn(weight.shape, generator=generator)
+        if weight.ndim > 1:
+            weight.copy_(noise * weight[0].numel() ** -0.5)
         else:
-            parameter.data.copy_(0.1 * noise + (0.0 if name.endswith("bias") else 1.0))
+            weight.copy_(0.1 * noise + (0.0 if name.endswith("bias") else 1.0))

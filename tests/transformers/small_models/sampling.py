@@ -32,6 +32,7 @@ class Run:
     latent_seed: int = 1
     prompt_seed: int = 2
     reference_seed: int = 3
+    extras_seed: int = 4
 
     def latent(self, family: Family) -> Tensor:
         """The noise it starts from. (B, C, *size)"""
@@ -44,7 +45,7 @@ class Run:
         generator = torch.Generator().manual_seed(seed)
         embedding = torch.randn(1, tokens, family.prompt_width, generator=generator)
         size = self.size or family.latent_size()
-        extras = family.extras(generator, size)
+        extras = family.extras(torch.Generator().manual_seed(self.extras_seed), size)
         if family.mask == "needed" or self.masked:
             extras["attention_mask"] = (torch.arange(tokens)[None] < tokens - self.masked).long()
         references = torch.Generator().manual_seed(self.reference_seed)
