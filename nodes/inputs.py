@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comfy_api.latest import io
 
-from ..tome_core.settings import MAX_TOKENS
+from ..tome_core.settings import MAX_BLOCKS, MAX_TOKENS, TransformerSettings
 
 
 def percent_window(what: str) -> list[io.Input]:
@@ -53,5 +53,40 @@ def token_limits(budget: str) -> list[io.Input]:
             optional=True,
             advanced=True,
             tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+        ),
+    ]
+
+
+def transformer_inputs() -> list[io.Input]:
+    """The fields of ``TransformerSettings``. Optional and last, as ``token_limits``."""
+    defaults = TransformerSettings()
+    return [
+        io.Int.Input(
+            "keep_first_blocks",
+            default=defaults.keep_first_blocks,
+            min=0,
+            max=MAX_BLOCKS,
+            optional=True,
+            advanced=True,
+            tooltip="Transformers: this many of the first blocks are left whole. "
+            "They settle the layout.",
+        ),
+        io.Int.Input(
+            "keep_last_blocks",
+            default=defaults.keep_last_blocks,
+            min=0,
+            max=MAX_BLOCKS,
+            optional=True,
+            advanced=True,
+            tooltip="Transformers: this many of the last blocks are left whole. "
+            "They settle the detail.",
+        ),
+        io.Boolean.Input(
+            "proportional_attention",
+            default=defaults.proportional_attention,
+            optional=True,
+            advanced=True,
+            tooltip="Transformers: a token that stands for several weighs as much as they did. "
+            "Without it, the prompt gains weight against the picture.",
         ),
     ]

@@ -12,9 +12,10 @@ from ..tome_core.settings import (
     MIN_FACTOR,
     DownsampleMethod,
     DownsampleSettings,
+    TransformerSettings,
 )
 from .hooks.registry import attach
-from .inputs import percent_window, token_limits
+from .inputs import percent_window, token_limits, transformer_inputs
 
 
 class TokenDownsample(io.ComfyNode):
@@ -60,6 +61,18 @@ class TokenDownsample(io.ComfyNode):
                     "downsamples more than the factors say "
                     "where a layer would keep more keys and values than this."
                 ),
+                io.Float.Input(
+                    "temporal_factor",
+                    default=1.0,
+                    min=MIN_FACTOR,
+                    max=MAX_FACTOR,
+                    step=0.25,
+                    optional=True,
+                    advanced=True,
+                    tooltip="Video transformers: divides the frames of keys and values too. "
+                    "1 keeps every frame.",
+                ),
+                *transformer_inputs(),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -91,6 +104,10 @@ class TokenDownsample(io.ComfyNode):
         end_percent: float,
         max_tokens: int = 0,
         min_tokens: int = 0,
+        temporal_factor: float = 1.0,
+        keep_first_blocks: int = 0,
+        keep_last_blocks: int = 0,
+        proportional_attention: bool = True,
     ) -> io.NodeOutput:
         settings = DownsampleSettings(
             factor=factor,
@@ -99,5 +116,11 @@ class TokenDownsample(io.ComfyNode):
             window=PercentWindow(start_percent, end_percent),
             max_tokens=max_tokens,
             min_tokens=min_tokens,
+            temporal_factor=temporal_factor,
+            transformer=TransformerSettings(
+                keep_first_blocks=keep_first_blocks,
+                keep_last_blocks=keep_last_blocks,
+                proportional_attention=proportional_attention,
+            ),
         )
         return io.NodeOutput(attach(model, settings))

@@ -15,9 +15,10 @@ from ..tome_core.settings import (
     Matching,
     MergeSettings,
     Target,
+    TransformerSettings,
 )
 from .hooks.registry import attach
-from .inputs import percent_window, token_limits
+from .inputs import percent_window, token_limits, transformer_inputs
 
 AUTO = "auto"
 
@@ -133,6 +134,7 @@ class TokenMerge(io.ComfyNode):
                 *token_limits(
                     "merges more than ratio says where a layer would keep more tokens than this."
                 ),
+                *transformer_inputs(),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -186,6 +188,9 @@ class TokenMerge(io.ComfyNode):
         refresh_steps: int = 0,
         max_tokens: int = 0,
         min_tokens: int = 0,
+        keep_first_blocks: int = 0,
+        keep_last_blocks: int = 0,
+        proportional_attention: bool = True,
     ) -> io.NodeOutput:
         settings = MergeSettings(
             ratio=ratio,
@@ -202,5 +207,10 @@ class TokenMerge(io.ComfyNode):
             refresh_steps=refresh_steps,
             max_tokens=max_tokens,
             min_tokens=min_tokens,
+            transformer=TransformerSettings(
+                keep_first_blocks=keep_first_blocks,
+                keep_last_blocks=keep_last_blocks,
+                proportional_attention=proportional_attention,
+            ),
         )
         return io.NodeOutput(attach(model, settings))

@@ -22,6 +22,7 @@ CORE_ORDER = [
     "tile_plan",
     "downsample",
     "attention",
+    "streams",
     "matchers",
 ]
 """Lower ideas first: a file may import those before it."""

@@ -1,6 +1,6 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
-from .attention import with_log_sizes
+from .attention import mask_with_log_sizes, with_log_sizes
 from .downsample import DownsamplePlan
 from .grid import TokenGrid
 from .local_matching import match_local
@@ -16,7 +16,8 @@ from .partition import (
 )
 from .plan import MergePlan
 from .schedule import PercentWindow, step_of_sigma
-from .settings import DownsampleSettings, MergeSettings, Settings
+from .settings import DownsampleSettings, MergeSettings, Settings, TransformerSettings
+from .streams import Stream, StreamPlan
 from .tile_plan import TilePlan, match_tiles
 from .tiles import Tiling
 
@@ -28,10 +29,14 @@ __all__ = [
     "Partition",
     "PercentWindow",
     "Settings",
+    "Stream",
+    "StreamPlan",
     "TilePlan",
     "Tiling",
     "TokenGrid",
+    "TransformerSettings",
     "kth_partition",
+    "mask_with_log_sizes",
     "match_global",
     "match_local",
     "match_tiles",

@@ -16,8 +16,8 @@ def with_log_sizes(q: Tensor, k: Tensor, sizes: Tensor, scale: float) -> tuple[T
     Proportional attention, ToMe (arXiv 2210.09461) eq. 1: softmax(q·kᵀ·scale + log s). The log
     enters by extra channels and not by a mask: a mask would push PyTorch off its fused kernels.
 
-    q: (B, H, Nq, D). k: (B, H, Nk, D). sizes: (B, Nk) tokens per key. scale: as the attention is
-    called with, usually D ** -0.5; the caller has to pass it on, since the channels have grown.
+    q: (B, H, Nq, D). k: (B, H, Nk, D). sizes: (B or 1, Nk) tokens per key. scale: as the attention
+    is called with, usually D ** -0.5; the caller has to pass it on, since the channels have grown.
     Returns q and k with the same, larger D.
     """
     extra = ALIGNMENT - q.shape[-1] % ALIGNMENT
@@ -25,3 +25,19 @@ def with_log_sizes(q: Tensor, k: Tensor, sizes: Tensor, scale: float) -> tuple[T
     log_size = (sizes.float().log() / scale).to(k.dtype)[:, None, :, None]  # (B, 1, Nk, 1)
     logs = F.pad(log_size.expand(*k.shape[:-1], 1), (0, extra - 1))  # (B, H, Nk, extra)
     return torch.cat([q, ones], dim=-1), torch.cat([k, logs], dim=-1)
+
+
+def mask_with_log_sizes(mask: Tensor, sizes: Tensor) -> Tensor:
+    """A mask that also adds the log of the key's group size, where there is a mask anyway.
+
+    mask: (..., Nk), bool (True attends) or added to the scores. sizes: (B or 1, Nk).
+    Returns a mask that is added to the scores, with at least the dimensions (B or 1, H, Nq, Nk).
+    """
+    if mask.dtype == torch.bool:
+        scores = torch.zeros_like(mask, dtype=torch.float32)
+        mask = scores.masked_fill_(~mask, float("-inf"))
+    if mask.ndim == 2:
+        mask = mask[None]
+    if mask.ndim == 3:
+        mask = mask[:, None]  # (B, 1, Nq, Nk)
+    return mask + sizes.log().to(mask.dtype)[:, None, None]

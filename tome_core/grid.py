@@ -42,15 +42,16 @@ class TokenGrid:
         """Length of the sequence."""
         return self.frames * self.height * self.width
 
-    def downsampled(self, factor: float) -> TokenGrid:
-        """The grid with both sides divided by ``factor``, rounded down, never below one token.
+    def downsampled(self, factor: float, temporal_factor: float = 1.0) -> TokenGrid:
+        """The grid with both sides divided by ``factor`` and the frames by ``temporal_factor``.
 
-        Rounding as in ToDo's published code, whose ``scale_factor=1 / factor`` floors.
+        Rounded down as in ToDo's published code, whose ``scale_factor=1 / factor`` floors; never
+        below one token.
         """
         return TokenGrid(
             height=max(1, int(self.height / factor)),
             width=max(1, int(self.width / factor)),
-            frames=self.frames,
+            frames=max(1, int(self.frames / temporal_factor)),
         )
 
     def unflatten(self, x: Tensor) -> Tensor:

@@ -54,9 +54,11 @@ def plan_merge(
 
 def plan_downsample(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> DownsamplePlan:
     """The plan of a layer that ``settings`` give ``factor``, larger where the budget asks."""
+    temporal_factor = settings.temporal_factor
     if settings.max_tokens:
-        factor = max(factor, math.sqrt(grid.tokens / settings.max_tokens))
-    return DownsamplePlan(grid, factor, settings.method)
+        frames = grid.downsampled(1.0, temporal_factor).tokens
+        factor = max(factor, math.sqrt(frames / settings.max_tokens))
+    return DownsamplePlan(grid, factor, settings.method, temporal_factor)
 
 
 def kept_tokens(grid: TokenGrid, settings: MergeSettings) -> int:

@@ -17,26 +17,41 @@ class MergePlan:
     slots: M, tokens that remain.
     order: (B·N,) int64, rows of the flattened batch sorted by slot.
     starts: (B·M,) int64, where in ``order`` each slot begins.
+    dst: (D,) int64, the destination tokens, in slots 0 to D - 1.
     """
 
     assign: Tensor
     slots: int
     order: Tensor
     starts: Tensor
+    dst: Tensor
 
     @classmethod
-    def from_assignment(cls, assign: Tensor, slots: int) -> MergePlan:
-        """Plan of a given (B, N) assignment to ``slots`` slots, none of them empty."""
+    def from_assignment(cls, assign: Tensor, slots: int, dst: Tensor | None = None) -> MergePlan:
+        """Plan of a given (B, N) assignment to ``slots`` slots, none of them empty.
+
+        dst: the tokens that the first slots stand for; without, each slot's first token.
+        """
         rows = _batched_rows(assign, slots)  # (B·N,)
         sorted_rows, order = rows.sort(stable=True)
         every_slot = torch.arange(assign.shape[0] * slots, device=assign.device)
         starts = torch.searchsorted(sorted_rows, every_slot)  # (B·M,)
-        return cls(assign, slots, order, starts)
+        return cls(assign, slots, order, starts, assign.new_empty(0) if dst is None else dst)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(B, N) of the tokens it merges."""
         return (self.assign.shape[0], self.assign.shape[1])
+
+    @property
+    def chosen(self) -> Tensor:
+        """The token that stands for each slot where none may be averaged, (B, M) int64.
+
+        A slot's destination, or the one token that it holds.
+        """
+        batch, tokens = self.assign.shape
+        first = self.order[self.starts].unflatten(0, (batch, self.slots)) % tokens  # (B, M)
+        return torch.cat([self.dst.expand(batch, -1), first[:, self.dst.numel() :]], dim=1)
 
     @property
     def sizes(self) -> Tensor:

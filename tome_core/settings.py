@@ -20,6 +20,7 @@ MAX_STRIDE = 8
 MIN_FACTOR, MAX_FACTOR = 1.0, 8.0
 MAX_REFRESH_STEPS = 100
 MAX_TOKENS = 2**20
+MAX_BLOCKS = 100
 
 
 def _check_whole(name: str, value: int, least: int, most: int) -> None:
@@ -30,6 +31,28 @@ def _check_whole(name: str, value: int, least: int, most: int) -> None:
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}")
+
+
+@dataclass(frozen=True)
+class TransformerSettings:
+    """What acts on the blocks of transformers alone.
+
+    keep_first_blocks, keep_last_blocks: this many blocks at either end are left whole.
+    proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
+    (arXiv 2210.09461) eq. 1.
+    """
+
+    keep_first_blocks: int = 0
+    keep_last_blocks: int = 0
+    proportional_attention: bool = True
+
+    def __post_init__(self) -> None:
+        _check_whole("keep_first_blocks", self.keep_first_blocks, 0, MAX_BLOCKS)
+        _check_whole("keep_last_blocks", self.keep_last_blocks, 0, MAX_BLOCKS)
+
+    def keeps(self, block: int, blocks: int) -> bool:
+        """True where the block with number ``block`` of ``blocks`` is left whole."""
+        return block < self.keep_first_blocks or block >= blocks - self.keep_last_blocks
 
 
 @dataclass(frozen=True)
@@ -48,6 +71,7 @@ class MergeSettings:
     resolution and keeps it for n steps.
     max_tokens: most tokens left in a layer, whatever the ratio; 0 is no limit.
     min_tokens: layers with fewer tokens are left alone; 0 is none.
+    transformer: what acts on transformers alone.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
@@ -66,6 +90,7 @@ class MergeSettings:
     refresh_steps: int = 0
     max_tokens: int = 0
     min_tokens: int = 0
+    transformer: TransformerSettings = field(default_factory=TransformerSettings)
 
     def __post_init__(self) -> None:
         _check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
@@ -106,9 +131,11 @@ class DownsampleSettings:
 
     factor: divides both sides of the grid of keys and values in the model's finest
     self-attention layers, 1 to 8; it need not be whole. factor_level_2: the same one resolution
-    coarser. method: how keys and values are resampled.
+    coarser. method: how keys and values are resampled; keys of transformers are always chosen.
+    temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
     max_tokens: most keys and values left in a layer of these two resolutions; 0 is no limit.
     min_tokens: layers with fewer tokens are left alone; 0 is none.
+    transformer: what acts on transformers alone.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
@@ -119,9 +146,11 @@ class DownsampleSettings:
     window: PercentWindow = field(default_factory=PercentWindow)
     max_tokens: int = 0
     min_tokens: int = 0
+    temporal_factor: float = 1.0
+    transformer: TransformerSettings = field(default_factory=TransformerSettings)
 
     def __post_init__(self) -> None:
-        for name in ("factor", "factor_level_2"):
+        for name in ("factor", "factor_level_2", "temporal_factor"):
             value = getattr(self, name)
             if not MIN_FACTOR <= value <= MAX_FACTOR:  # also refuses NaN
                 raise ValueError(f"{name} is {value}, expected {MIN_FACTOR} to {MAX_FACTOR}")
@@ -132,7 +161,7 @@ class DownsampleSettings:
     @property
     def is_identity(self) -> bool:
         """True where every layer would keep all its keys and values."""
-        return self.factors == (1.0, 1.0) and self.max_tokens == 0
+        return self.factors == (1.0, 1.0) and self.temporal_factor == 1.0 and self.max_tokens == 0
 
     @property
     def factors(self) -> tuple[float, float]:

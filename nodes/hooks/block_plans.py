@@ -9,12 +9,12 @@ from torch import Tensor
 
 from ...tome_core.downsample import DownsamplePlan
 from ...tome_core.grid import TokenGrid
-from ...tome_core.matchers import plan_downsample, plan_merge, why_merging_cannot_pay
-from ...tome_core.partition import seeded_generator
+from ...tome_core.matchers import plan_downsample, why_merging_cannot_pay
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import MergeSettings
 from ...tome_core.tile_plan import TilePlan
-from .run_state import ModelCall
+from .merge_plans import merge_plan_of
+from .run_state import UNetCall
 from .unet_layers import SelfAttentionLayer
 
 AnyPlan = MergePlan | TilePlan | DownsamplePlan
@@ -46,7 +46,7 @@ class BlockPlans:
 
 
 def plan_block(
-    call: ModelCall,
+    call: UNetCall,
     layer: SelfAttentionLayer,
     grid: TokenGrid,
     metric: Tensor,
@@ -59,7 +59,7 @@ def plan_block(
     """
     plans: dict[str, AnyPlan] = {}
     reasons: list[str] = []
-    for settings, roles in call.roles_by_settings(layer).items():
+    for settings, roles in call.roles_by_settings(layer.downsample).items():
         if grid.tokens < settings.min_tokens:
             reasons.append(f"{grid.tokens} tokens are fewer than min_tokens")
             continue
@@ -69,7 +69,7 @@ def plan_block(
             if reason:
                 reasons.append(reason)
                 continue
-            plan = _merge_plan(settings, call, layer, grid, metric, images)
+            plan = merge_plan_of(settings, call, layer.key, grid, metric, images)
         else:
             factor = call.reduction.factor(settings, layer.downsample)
             plan = plan_downsample(grid, settings, factor)
@@ -80,28 +80,3 @@ def plan_block(
     if not plans:
         raise ValueError(" and ".join(reasons))
     return BlockPlans(**plans)  # type: ignore[arg-type]  # composition.py gives roles by kind
-
-
-def _merge_plan(
-    settings: MergeSettings,
-    call: ModelCall,
-    layer: SelfAttentionLayer,
-    grid: TokenGrid,
-    metric: Tensor,
-    images: tuple[Hashable, ...],
-) -> MergePlan | TilePlan:
-    """Made anew, or the one that the layers of this resolution share for some steps.
-
-    Destinations depend on seed, step and layer only, not on the batch.
-    """
-    if not settings.refresh_steps:
-        generator = seeded_generator(settings.seed, call.step, *layer.key)
-        return plan_merge(metric, grid, settings, generator)
-    age = call.step // settings.refresh_steps
-    name = (settings, grid, images, metric.shape[0], metric.device)
-    made, plan = call.run.plans.get(name, (None, None))
-    if plan is None or made != age:
-        generator = seeded_generator(settings.seed, age, str(grid))
-        plan = plan_merge(metric, grid, settings, generator)
-        call.run.plans[name] = (age, plan)
-    return plan

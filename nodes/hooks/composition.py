@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from ...tome_core.settings import DownsampleSettings, MergeSettings, Settings
-from .unet_layers import LayerKey, SelfAttentionLayer
 
 Role = Literal["queries", "keys_and_values", "cross_attention", "mlp"]
 
@@ -21,19 +19,14 @@ ROLE_NAMES: dict[Role, str] = {
 
 @dataclass(frozen=True)
 class Reduction:
-    """All settings on one MODEL and the layers they may act on; travels in transformer_options.
+    """All settings on one MODEL and where they may act; travels in transformer_options.
 
-    layers: the model's self-attention layers by key. settings: in the order of the nodes; no two
-    of them reduce the same tokens of a layer in the same step.
+    resolutions: downsampling of the model's self-attention layers, finest first. settings: in the
+    order of the nodes; no two of them reduce the same tokens of a layer in the same step.
     """
 
-    layers: dict[LayerKey, SelfAttentionLayer]
+    resolutions: tuple[int, ...]
     settings: tuple[Settings, ...] = ()
-
-    @cached_property
-    def resolutions(self) -> tuple[int, ...]:
-        """Downsampling of the layers, finest first."""
-        return tuple(sorted({layer.downsample for layer in self.layers.values()}))
 
     def roles(self, settings: Settings, downsample: int) -> frozenset[Role]:
         """What ``settings`` reduce in layers of this resolution."""
@@ -66,7 +59,7 @@ class Reduction:
                     f"it already reduces from {earlier.window}; expected windows "
                     f"(start_percent, end_percent) that do not overlap, or another target"
                 )
-        return Reduction(self.layers, (*self.settings, added))
+        return Reduction(self.resolutions, (*self.settings, added))
 
     def _shared_roles(self, one: Settings, other: Settings) -> frozenset[Role]:
         return frozenset().union(

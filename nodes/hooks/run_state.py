@@ -33,32 +33,42 @@ class ModelCall:
     """One call of the diffusion model.
 
     active: the settings whose window holds this call's sigma. step: where in the run it is.
-    frames: tokens of the model's temporal attention, None for still images.
-    replaced: per attention ("attn1", "attn2"), the blocks whose attention another node computes.
-    mlp_plans: handed from a block's self-attention to its MLP, which gets no options.
     """
 
     reduction: Reduction
     active: tuple[Settings, ...]
     step: int
+    run: Run
+
+    def roles_by_settings(self, downsample: int = 1) -> dict[Settings, frozenset[Role]]:
+        """Who reduces what in layers of a resolution; no role twice, see composition.py."""
+        return {
+            settings: roles
+            for settings in self.active
+            if (roles := self.reduction.roles(settings, downsample))
+        }
+
+
+@dataclass(frozen=True)
+class UNetCall(ModelCall):
+    """One call of a UNet.
+
+    layers: its self-attention layers by key. frames: tokens of the model's temporal attention,
+    None for still images. replaced: per attention ("attn1", "attn2"), the blocks whose attention
+    another node computes. mlp_plans: handed from a block's self-attention to its MLP, which gets
+    no options.
+    """
+
+    layers: dict[LayerKey, SelfAttentionLayer]
     frames: int | None
     replaced: dict[str, frozenset[tuple[Any, ...]]]
-    run: Run
     mlp_plans: dict[LayerKey, MergePlan | TilePlan] = field(default_factory=dict)
 
     def acting_layer(self, extra_options: dict[str, Any]) -> SelfAttentionLayer | None:
         """The layer of this block call, None where no active setting reduces it."""
         block = extra_options.get("block", ("", 0))
-        layer = self.reduction.layers.get((block[0], block[1], extra_options.get("block_index", 0)))
-        return layer if layer and self.roles_by_settings(layer) else None
-
-    def roles_by_settings(self, layer: SelfAttentionLayer) -> dict[Settings, frozenset[Role]]:
-        """Who reduces what in this layer; no role is named twice, see composition.py."""
-        return {
-            settings: roles
-            for settings in self.active
-            if (roles := self.reduction.roles(settings, layer.downsample))
-        }
+        layer = self.layers.get((block[0], block[1], extra_options.get("block_index", 0)))
+        return layer if layer and self.roles_by_settings(layer.downsample) else None
 
     def is_replaced(self, attention: str, layer: SelfAttentionLayer) -> bool:
         """True where another node computes this attention of the layer's block."""
@@ -66,5 +76,5 @@ class ModelCall:
         return layer.key in names or (layer.block, layer.number) in names
 
 
-CURRENT_CALL: ContextVar[ModelCall | None] = ContextVar("token_merge_call", default=None)
+CURRENT_CALL: ContextVar[UNetCall | None] = ContextVar("token_merge_call", default=None)
 """For the MLP alone: ComfyUI hands it tokens and nothing else."""

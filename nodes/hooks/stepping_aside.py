@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from .unet_layers import SelfAttentionLayer
-
 logger = logging.getLogger("token_merge")
+
+Layer = Hashable
+"""A layer or block of a model; its text is its name."""
 
 
 @dataclass
@@ -15,18 +17,21 @@ class RunReport:
     """Collects over the model calls of one run.
 
     reduced: layers by (tokens, queries left, keys and values left). left_alone: layers by reason.
+    notes: what is no matter of single layers.
     """
 
-    reduced: dict[tuple[int, int, int], set[SelfAttentionLayer]] = field(default_factory=dict)
-    left_alone: dict[str, set[SelfAttentionLayer]] = field(default_factory=dict)
+    reduced: dict[tuple[int, int, int], set[Layer]] = field(default_factory=dict)
+    left_alone: dict[str, set[Layer]] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)
 
-    def reduce(
-        self, layer: SelfAttentionLayer, tokens: int, queries: int, keys_and_values: int
-    ) -> None:
+    def reduce(self, layer: Layer, tokens: int, queries: int, keys_and_values: int) -> None:
         self.reduced.setdefault((tokens, queries, keys_and_values), set()).add(layer)
 
-    def step_aside(self, layer: SelfAttentionLayer, reason: str) -> None:
+    def step_aside(self, layer: Layer, reason: str) -> None:
         self.left_alone.setdefault(reason, set()).add(layer)
+
+    def note(self, text: str) -> None:
+        self.notes.add(text)
 
     def log(self, why_idle: str) -> None:
         """One line per outcome. why_idle: said where no layer was reduced or stepped aside."""
@@ -43,6 +48,9 @@ class RunReport:
             logger.warning(
                 "Token Merge: %d layers left alone: %s (%s).", len(layers), reason, names
             )
+        for note in sorted(self.notes):
+            logger.warning("Token Merge: %s.", note)
         if not self.reduced:
             nothing = "Token Merge: no layer was reduced in this run"
-            logger.warning("%s.", nothing if self.left_alone else f"{nothing}: {why_idle}")
+            known = self.left_alone or self.notes
+            logger.warning("%s.", nothing if known else f"{nothing}: {why_idle}")

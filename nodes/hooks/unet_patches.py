@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...tome_core.grid import TokenGrid
 from .block_plans import BlockPlans, plan_block
-from .run_state import ModelCall
+from .run_state import UNetCall
 from .unet_layers import SelfAttentionLayer
 
 CALL_KEY = "token_merge_call"
@@ -21,7 +21,7 @@ PLANS_KEY = "token_merge_plans"
 UNMERGE_KEY = "token_merge_unmerge"
 
 
-def with_patches(transformer_options: dict[str, Any], call: ModelCall) -> dict[str, Any]:
+def with_patches(transformer_options: dict[str, Any], call: UNetCall) -> dict[str, Any]:
     """A copy of ``transformer_options`` in which ``call`` reduces tokens.
 
     Our patches run last before attention and first after it: other nodes' patches so see every
@@ -41,7 +41,7 @@ def attn1_patch(
     n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reduce the inputs of self-attention, so that its projections get fewer tokens too."""
-    call: ModelCall = extra_options[CALL_KEY]
+    call: UNetCall = extra_options[CALL_KEY]
     layer = call.acting_layer(extra_options)
     if layer is None or _is_temporal(call, n, extra_options):
         return n, context, value
@@ -73,7 +73,7 @@ def attn2_patch(
     plans: BlockPlans | None = extra_options.get(PLANS_KEY)
     if plans is None or plans.cross_attention is None:
         return n, context, value
-    call: ModelCall = extra_options[CALL_KEY]
+    call: UNetCall = extra_options[CALL_KEY]
     layer = call.acting_layer(extra_options)
     assert layer is not None  # it has plans
     if call.is_replaced("attn2", layer):
@@ -100,7 +100,7 @@ def unmerge_patch(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     return plan.unmerge(n)
 
 
-def _is_temporal(call: ModelCall, n: Tensor, extra_options: dict[str, Any]) -> bool:
+def _is_temporal(call: UNetCall, n: Tensor, extra_options: dict[str, Any]) -> bool:
     """True in SVD's temporal blocks: one sequence of frames per pixel, nothing to reduce."""
     if call.frames is None or n.shape[1] != call.frames:
         return False
@@ -109,7 +109,7 @@ def _is_temporal(call: ModelCall, n: Tensor, extra_options: dict[str, Any]) -> b
 
 
 def _why_step_aside(
-    call: ModelCall,
+    call: UNetCall,
     layer: SelfAttentionLayer,
     inputs: tuple[Tensor, Tensor, Tensor],
     extra_options: dict[str, Any],

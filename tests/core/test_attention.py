@@ -1,7 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from token_merge.tome_core.attention import ALIGNMENT, with_log_sizes
+from token_merge.tome_core.attention import ALIGNMENT, mask_with_log_sizes, with_log_sizes
 
 
 def tensors(channels: int):
@@ -31,3 +31,18 @@ def test_a_key_of_size_s_weighs_as_s_equal_keys():
     wide_q, wide_k = with_log_sizes(q[:1], k[:1], sizes[:1], 8**-0.5)
     merged = F.scaled_dot_product_attention(wide_q, wide_k, v[:1], scale=8**-0.5)
     torch.testing.assert_close(merged, every_token, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (2, 1, 7), (2, 1, 5, 7), (1, 1, 1, 7)])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bool])
+def test_a_mask_that_is_there_anyway_takes_the_log_of_sizes(shape, kind):
+    q, k, v, sizes = tensors(8)
+    mask = torch.rand(shape) > 0.3
+    mask[..., 0] = True
+    scores = torch.zeros(shape).masked_fill(~mask, float("-inf"))
+    given = mask if kind is torch.bool else scores
+    wide = scores[None] if scores.ndim == 2 else scores
+    wide = wide[:, None] if wide.ndim == 3 else wide
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=wide + sizes.log()[:, None, None])
+    ours = F.scaled_dot_product_attention(q, k, v, attn_mask=mask_with_log_sizes(given, sizes))
+    torch.testing.assert_close(ours, expected)

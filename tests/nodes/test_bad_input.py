@@ -65,15 +65,27 @@ def flux() -> ModelPatcher:
     return ModelPatcher(model, torch.device("cpu"), torch.device("cpu"))
 
 
-def test_a_model_that_is_no_unet_passes_through_with_one_warning(
-    flux, token_merge, token_downsample, caplog
-):
+def test_soft_weights_on_a_model_whose_keys_carry_positions(flux, token_merge):
+    with pytest.raises(ValueError, match=r"matching is 'toma', expected 'local', .* with Flux"):
+        token_merge(flux, matching="toma")
+
+
+@pytest.mark.parametrize("name", ["merge_mlp", "merge_cross_attention"])
+def test_what_acts_on_unets_alone_is_said_once(name, flux, token_merge, caplog):
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        token_merge(flux, **{name: True})
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert f"{name} acts on UNets alone, not on Flux" in record.getMessage()
+
+
+@pytest.mark.parametrize("name", ["keep_first_blocks", "keep_last_blocks"])
+def test_a_negative_number_of_blocks(name, flux, token_merge, token_downsample):
     for node in (token_merge, token_downsample):
-        caplog.clear()
-        with caplog.at_level(logging.INFO, logger="token_merge"):
-            model = node(flux)
-        (record,) = caplog.records
-        assert record.levelno == logging.WARNING
-        assert "Flux is not a UNet and passes through unchanged" in record.getMessage()
-        assert model.model_options == flux.model_options
-        assert model.wrappers == flux.wrappers
+        with pytest.raises(ValueError, match=f"{name} is -1, expected a whole number from 0"):
+            node(flux, **{name: -1})
+
+
+def test_a_temporal_factor_below_one(flux, token_downsample):
+    with pytest.raises(ValueError, match=r"temporal_factor is 0.5, expected 1.0 to 8.0"):
+        token_downsample(flux, temporal_factor=0.5)

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 import torch
-from token_merge.nodes.hooks import block_plans
+from token_merge.nodes.hooks import merge_plans
 from token_merge.nodes.token_downsample import TokenDownsample
 from token_merge.nodes.token_merge import TokenMerge
 from token_merge.tome_core.settings import MATCHINGS
@@ -27,9 +27,9 @@ def test_every_matching_runs_and_reduces(matching, size, unet, token_merge, deno
 @pytest.mark.parametrize(("refresh_steps", "plans"), [(0, 3 * 4), (1, 4), (2, 2), (3, 2), (100, 1)])
 def test_plans_are_shared_and_kept(refresh_steps, plans, unet, token_merge, denoise, monkeypatch):
     made = []
-    plan_merge = block_plans.plan_merge
+    plan_merge = merge_plans.plan_merge
     monkeypatch.setattr(
-        block_plans, "plan_merge", lambda *args: made.append(args) or plan_merge(*args)
+        merge_plans, "plan_merge", lambda *args: made.append(args) or plan_merge(*args)
     )
     denoise(token_merge(unet("SD15"), refresh_steps=refresh_steps), steps=4)
     assert len(made) == plans
@@ -74,7 +74,8 @@ def test_layers_below_the_floor_are_left_alone(unet, token_merge, denoise, caplo
 
 @pytest.mark.parametrize("node", [TokenMerge, TokenDownsample])
 def test_inputs_added_later_are_optional_so_that_saved_workflows_keep_working(node):
-    added = {"matching", "refresh_steps", "max_tokens", "min_tokens"}
+    added = {"matching", "refresh_steps", "max_tokens", "min_tokens", "temporal_factor"}
+    added |= {"keep_first_blocks", "keep_last_blocks", "proportional_attention"}
     *_, last = inputs = node.GET_SCHEMA().inputs
     inputs = [widget for widget in inputs if widget.id in added]
     assert all(widget.optional and widget.advanced for widget in inputs)

@@ -1,0 +1,97 @@
+"""One call of ComfyUI's attention function, its tensors in one shape whatever the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor
+
+from ...tome_core.attention import mask_with_log_sizes, with_log_sizes
+
+Attention = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """q: (B, H, Nq, D). k, v: (B, G, Nk, D) with G = H, or fewer heads of keys than of queries.
+
+    mask: as ComfyUI takes it, keys last. options: everything else that the caller passed on.
+    skip_output_reshape: the caller wants (B, H, Nq, D) back and not (B, Nq, H·D).
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    heads: int
+    mask: Tensor | None
+    skip_output_reshape: bool
+    options: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        mask: Tensor | None = None,
+        attn_precision: Any = None,
+        skip_reshape: bool = False,
+        skip_output_reshape: bool = False,
+        **options: Any,
+    ) -> AttentionCall:
+        """From the arguments of ComfyUI's attention functions."""
+        if not skip_reshape:
+            channels = q.shape[-1] // heads
+            # SD 3 hands over values whose heads are split off already.
+            q, k, v = (
+                rearrange(x.flatten(2), "b n (h d) -> b h n d", d=channels) for x in (q, k, v)
+            )
+        options = {**options, "attn_precision": attn_precision}
+        return cls(q, k, v, heads, mask, skip_output_reshape, options)
+
+    def run(self, attention: Attention) -> Tensor:
+        """(B, H, Nq, D) of ComfyUI's ``attention``."""
+        out = attention(
+            self.q,
+            self.k,
+            self.v,
+            self.heads,
+            mask=self.mask,
+            skip_reshape=True,
+            skip_output_reshape=self.skip_output_reshape,
+            **self.options,
+        )
+        return (
+            out
+            if self.skip_output_reshape
+            else rearrange(out, "b n (h d) -> b h n d", h=self.heads)
+        )
+
+    def returned(self, out: Tensor) -> Tensor:
+        """(B, H, Nq, D) in the shape that the caller wants."""
+        return out if self.skip_output_reshape else rearrange(out, "b h n d -> b n (h d)")
+
+    def run_with_sizes(self, attention: Attention, sizes: Tensor) -> Tensor:
+        """As ``run``, with keys that stand for ``sizes`` tokens, (B or 1, Nk).
+
+        In the mask where there is one anyway, else in channels of q and k: a mask would push
+        PyTorch off its fused kernels. Values are filled up to as many channels and cut off after.
+        """
+        if self.mask is not None:
+            return replace(self, mask=mask_with_log_sizes(self.mask, sizes)).run(attention)
+        channels = self.q.shape[-1]
+        scale = self.options.get("scale") or channels**-0.5
+        q, k = with_log_sizes(self.q, self.k, sizes, scale)
+        wide = replace(
+            self,
+            q=q,
+            k=k,
+            v=F.pad(self.v, (0, q.shape[-1] - channels)),
+            options={**self.options, "scale": scale},
+        )
+        return wide.run(attention)[..., :channels]

@@ -1,0 +1,186 @@
+"""The transformer families: where each keeps the picture in its attention sequences.
+
+Read off ComfyUI's model classes, which are named and not imported: an older ComfyUI lacks some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Family:
+    """How the self-attention sequences of one model class are laid out.
+
+    name: the models of that class, as users know them.
+    text: the prompt's tokens stand before or after the picture, or apart in cross-attention.
+    patch: where the model keeps its patch size: attributes or numbers, for frames, rows, columns
+    or the last of these.
+    blocks: the lists of blocks in the order in which they run; empty where the model does not
+    tell which block is running.
+    references: conditioning whose latents become tokens between text and picture, each with the
+    module without which the model ignores it. references_behind: those between picture and end.
+    counts_references: the model tells how many tokens its references behind the picture have.
+    padding: the attribute whose multiple the picture's tokens are filled up to.
+    least_text: fewest tokens of the prompt; None: as many as the prompt has.
+    other_layout: conditioning with which the sequence is laid out in another way.
+    prompt_tokens: lengths of prompts in cross-attention beside that of the conditioning itself.
+    """
+
+    name: str
+    text: Literal["before", "after", "apart"]
+    patch: tuple[str | int, ...] = ("patch_size",)
+    blocks: tuple[str, ...] = ()
+    references: tuple[tuple[str, str], ...] = ()
+    references_behind: tuple[str, ...] = ()
+    counts_references: bool = False
+    padding: str | None = None
+    least_text: int | None = None
+    other_layout: tuple[str, ...] = ()
+    prompt_tokens: tuple[int, ...] = ()
+
+    def patch_of(self, model: nn.Module) -> tuple[int, int, int]:
+        """Frames, rows and columns of the latent that one token holds."""
+        sides: list[int] = []
+        for name in self.patch:
+            size: Any = getattr(model, name) if isinstance(name, str) else name
+            sides += [1] if size is None else [size] if isinstance(size, int) else size
+        if len(sides) == 1:
+            sides *= 2
+        frames, rows, columns = [1] * (3 - len(sides)) + sides
+        return frames, rows, columns
+
+    def first_block(self, model: nn.Module, kind: str) -> int:
+        """Number of the first block of ``kind`` ("double", "single")."""
+        doubles = len(self.blocks) > 1 and kind == "single"
+        return len(getattr(model, self.blocks[0])) if doubles else 0
+
+    def total_blocks(self, model: nn.Module) -> int:
+        return sum(len(getattr(model, name)) for name in self.blocks)
+
+
+FAMILIES: dict[str, Family] = {
+    "comfy.ldm.flux.model.Flux": Family(
+        "Flux 1, Flux 2, LongCat-Image",
+        "before",
+        blocks=("double_blocks", "single_blocks"),
+        references_behind=("ref_latents",),
+        counts_references=True,
+    ),
+    "comfy.ldm.chroma.model.Chroma": Family(
+        "Chroma", "before", blocks=("double_blocks", "single_blocks")
+    ),
+    "comfy.ldm.chroma_radiance.model.ChromaRadiance": Family(
+        "Chroma Radiance", "before", blocks=("double_blocks", "single_blocks")
+    ),
+    "comfy.ldm.modules.diffusionmodules.mmdit.OpenAISignatureMMDITWrapper": Family(
+        # SD 3.5 Medium also attends among the picture's tokens alone.
+        "Stable Diffusion 3 and 3.5",
+        "before",
+        least_text=0,
+    ),
+    "comfy.ldm.qwen_image.model.QwenImageTransformer2DModel": Family(
+        "Qwen-Image, Qwen-Image-Edit",
+        "before",
+        blocks=("transformer_blocks",),
+        references_behind=("ref_latents",),
+        counts_references=True,
+    ),
+    "comfy.ldm.lumina.model.NextDiT": Family(
+        "Lumina 2, Z-Image", "before", blocks=("layers",), padding="pad_tokens_multiple"
+    ),
+    "comfy.ldm.wan.model.WanModel": Family(
+        "Wan 2.1 and 2.2",
+        "apart",
+        blocks=("blocks",),
+        references=(("reference_latent", "ref_conv"),),
+        references_behind=("time_dim_concat", "context_latents"),
+    ),
+    "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", blocks=("blocks",)),
+    "comfy.ldm.wan.model.CameraWanModel": Family("Wan Camera", "apart", blocks=("blocks",)),
+    "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
+        "HunyuanVideo, HunyuanImage 2.1", "before", blocks=("double_blocks", "single_blocks")
+    ),
+    "comfy.ldm.lightricks.model.LTXVModel": Family(
+        "LTX-Video", "apart", patch=(1, 1), other_layout=("keyframe_idxs",)
+    ),
+    "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(
+        "HiDream-I1", "after", other_layout=("image_cond",)
+    ),
+    "comfy.ldm.omnigen.omnigen2.OmniGen2Transformer2DModel": Family(
+        "OmniGen2", "before", references=(("ref_latents", "ref_image_refiner"),)
+    ),
+    "comfy.ldm.cosmos.model.GeneralDIT": Family(
+        "Cosmos", "apart", patch=("patch_temporal", "patch_spatial", "patch_spatial")
+    ),
+    "comfy.ldm.cosmos.predict2.MiniTrainDIT": Family(
+        "Cosmos Predict2",
+        "apart",
+        patch=("patch_temporal", "patch_spatial", "patch_spatial"),
+        blocks=("blocks",),
+    ),
+    "comfy.ldm.anima.model.Anima": Family(
+        "Anima",
+        "apart",
+        patch=("patch_temporal", "patch_spatial", "patch_spatial"),
+        blocks=("blocks",),
+        prompt_tokens=(512,),
+    ),
+    "comfy.ldm.aura.mmdit.MMDiT": Family("AuraFlow", "before"),
+    "comfy.ldm.genmo.joint_model.asymm_models_joint.AsymmDiTJoint": Family(
+        # Attention gets the prompt without its padding.
+        "Mochi",
+        "after",
+        least_text=1,
+    ),
+    "comfy.ldm.cogvideo.model.CogVideoXTransformer3DModel": Family(
+        "CogVideoX", "before", patch=("patch_size_t", "patch_size", "patch_size")
+    ),
+    "comfy.ldm.kandinsky5.model.Kandinsky5": Family(
+        "Kandinsky 5", "apart", blocks=("visual_transformer_blocks",)
+    ),
+    "comfy.ldm.krea2.model.SingleStreamDiT": Family(
+        "Krea 2",
+        "before",
+        patch=("patch",),
+        blocks=("blocks",),
+        references_behind=("ref_latents",),
+        counts_references=True,
+    ),
+    "comfy.ldm.lens.model.LensTransformer2DModel": Family(
+        "Lens", "after", patch=(1, 1), blocks=("transformer_blocks",)
+    ),
+    "comfy.ldm.joyimage.model.JoyImageTransformer3DModel": Family(
+        "JoyImage", "after", blocks=("double_blocks",)
+    ),
+    "comfy.ldm.mage_flow.model.MageFlowTransformer2DModel": Family(
+        "Mage-Flow",
+        "before",
+        patch=(1, 1),
+        blocks=("transformer_blocks",),
+        references_behind=("ref_latents",),
+        counts_references=True,
+    ),
+}
+"""By the name of ComfyUI's model class; a class derived from one of these may differ."""
+
+OUT_OF_REACH = "its attention cannot be reached by other nodes in ComfyUI"
+
+STEPS_ASIDE: dict[str, tuple[str, str]] = {
+    "comfy.ldm.pixart.pixartms.PixArtMS": ("PixArt", OUT_OF_REACH),
+    "comfy.ldm.hydit.models.HunYuanDiT": ("HunyuanDiT", OUT_OF_REACH),
+    "comfy.ldm.ernie.model.ErnieImageModel": ("Ernie-Image", OUT_OF_REACH),
+    "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", OUT_OF_REACH),
+    "comfy.ldm.seedvr.model.NaDiT": ("SeedVR2", OUT_OF_REACH),
+    "comfy.ldm.hunyuan3dv2_1.hunyuandit.HunYuanDiTPlain": ("Hunyuan3D 2.1", OUT_OF_REACH),
+    "comfy.ldm.hunyuan3d.model.Hunyuan3Dv2": ("Hunyuan3D 2", "its tokens form no picture"),
+    "comfy.ldm.ace.model.ACEStepTransformer2DModel": ("ACE-Step", "its tokens form no picture"),
+    "comfy.ldm.audio.dit.AudioDiffusionTransformer": (
+        "Stable Audio",
+        "its tokens form no picture",
+    ),
+}
+"""Model classes that are known not to fit, with name and reason."""

@@ -1,0 +1,203 @@
+"""Attention of transformers on fewer tokens, through ComfyUI's ``optimized_attention_override``.
+
+Positions (RoPE) are in queries and keys by then, wherever a model has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...tome_core.matchers import plan_downsample, why_merging_cannot_pay
+from ...tome_core.settings import MergeSettings, TransformerSettings
+from ...tome_core.streams import Stream, StreamPlan
+from ...tome_core.tile_plan import TilePlan
+from .attention_call import Attention, AttentionCall
+from .layouts import Layout, UnknownLayoutError
+from .merge_plans import merge_plan_of
+from .run_state import ModelCall
+
+CALL_KEY = "token_merge_call"
+OVERRIDE_KEY = "optimized_attention_override"
+
+
+@dataclass(frozen=True)
+class TransformerCall(ModelCall):
+    """One call of a transformer.
+
+    layout: where the picture lies in its sequences. first_single: number of the first block of the
+    kind that ComfyUI calls "single". total_blocks: 0 where the model does not tell which block is
+    running. earlier: the attention that another node put in place, None where there is none.
+    ordinals: numbers the attention calls of models that do not tell their block.
+    """
+
+    layout: Layout
+    first_single: int
+    total_blocks: int
+    earlier: Attention | None
+    ordinals: count[int] = field(default_factory=count)
+
+    def block(self, transformer_options: dict[str, Any]) -> Block | None:
+        """The block that is running, None within a refiner before or between the blocks."""
+        if not self.total_blocks:
+            return Block(next(self.ordinals))
+        index = transformer_options.get("block_index")
+        if index is None:
+            return None
+        single = transformer_options.get("block_type") == "single"
+        return Block(index + (self.first_single if single else 0))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A transformer block by its number, from 0 in the order in which they run."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"block {self.number}"
+
+
+@dataclass(frozen=True)
+class AttentionPlans:
+    """Plans for one attention call; the same object where queries share that of the keys."""
+
+    queries: StreamPlan | None
+    keys_and_values: StreamPlan | None
+    proportional: bool
+
+    def run(self, call: AttentionCall, attention: Attention) -> Tensor:
+        """The output of attention on fewer tokens, for every token again."""
+        sizes = None
+        if self.keys_and_values:
+            plan = self.keys_and_values
+            mask = None if call.mask is None else plan.choose_keys_of_mask(call.mask)
+            call = replace(call, k=plan.choose(call.k), v=plan.merge(call.v), mask=mask)
+            sizes = plan.sizes(call.k.device) if self.proportional else None
+        if self.queries:
+            mask = None if call.mask is None else self.queries.choose_queries_of_mask(call.mask)
+            call = replace(call, q=self.queries.choose(call.q), mask=mask)
+        out = call.run(attention) if sizes is None else call.run_with_sizes(attention, sizes)
+        return self.queries.unmerge(out) if self.queries else out
+
+
+def with_override(transformer_options: dict[str, Any], call: TransformerCall) -> dict[str, Any]:
+    """A copy of ``transformer_options`` in which ``call`` reduces tokens.
+
+    The override stands there in every step, active or not: a compiled model keeps what it saw.
+    """
+    return {**transformer_options, OVERRIDE_KEY: attend, CALL_KEY: call}
+
+
+@torch.compiler.disable
+def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
+    """Attention as ComfyUI asks for it, reduced where a setting acts on this call's tokens."""
+    options = kwargs.get("transformer_options") or {}
+    call: TransformerCall | None = options.get(CALL_KEY)
+    if call is None:
+        return attention(*args, **kwargs)
+    inner = partial(call.earlier, attention) if call.earlier else attention
+    if not call.active:
+        return inner(*args, **kwargs)
+    tensors = AttentionCall.of(*args, **kwargs)
+    plans = _plans(call, tensors, options, attention)
+    if plans is None:
+        return inner(*args, **kwargs)
+    return tensors.returned(plans.run(tensors, inner))
+
+
+def _plans(
+    call: TransformerCall,
+    tensors: AttentionCall,
+    options: dict[str, Any],
+    attention: Attention,
+) -> AttentionPlans | None:
+    """What is merged and downsampled in this attention call, None where nothing is."""
+    tokens = tensors.q.shape[2]
+    if tensors.k.shape[2] != tokens or tensors.v.shape[2] != tokens:
+        return None  # cross-attention
+    block = call.block(options)
+    if block is None:
+        return None
+    try:
+        stream = call.layout.stream(tokens, options)
+        plans = _plan_stream(call, block, stream, tensors, options)
+    except UnknownLayoutError as reason:
+        # Models that do not tell their block also attend among the prompt's tokens alone.
+        if call.total_blocks:
+            call.run.report.step_aside(block, str(reason))
+        return None
+    except ValueError as refusal:
+        call.run.report.step_aside(block, str(refusal))
+        return None
+    if plans.proportional and not _takes_more_channels(call, tensors, attention):
+        call.run.report.note(
+            "proportional_attention is left out where another node or a launch option "
+            "sets the attention function"
+        )
+        plans = replace(plans, proportional=False)
+    queries = plans.queries.length if plans.queries else tokens
+    keys = plans.keys_and_values.length if plans.keys_and_values else tokens
+    call.run.report.reduce(block, tokens, queries, keys)
+    return plans
+
+
+def _plan_stream(
+    call: TransformerCall,
+    block: Block,
+    stream: Stream,
+    tensors: AttentionCall,
+    options: dict[str, Any],
+) -> AttentionPlans:
+    """Raises ValueError, whose message is the reason, where nothing can be reduced at a gain."""
+    plans: dict[str, StreamPlan] = {}
+    acting: list[TransformerSettings] = []
+    reasons: list[str] = []
+    grid = stream.grid
+    for settings, roles in call.roles_by_settings().items():
+        if call.total_blocks and settings.transformer.keeps(block.number, call.total_blocks):
+            reasons.append("keep_first_blocks or keep_last_blocks")
+            continue
+        if grid.tokens < settings.min_tokens:
+            reasons.append(f"{grid.tokens} tokens are fewer than min_tokens")
+            continue
+        if isinstance(settings, MergeSettings):
+            reason = why_merging_cannot_pay(grid, settings)
+            if reason:
+                reasons.append(reason)
+                continue
+            # ToMe's metric: the keys, averaged over heads.
+            metric = stream.picture(tensors.k).mean(dim=1)  # (B, N, D)
+            images = tuple(options.get("uuids", ()))
+            merge = merge_plan_of(settings, call, ("block", block.number), grid, metric, images)
+            assert not isinstance(merge, TilePlan)  # refused in transformer.attach
+            plan = StreamPlan(stream, merge)
+        else:
+            downsample = plan_downsample(grid, settings, settings.factor)
+            if downsample.smaller == grid:
+                reasons.append(f"{grid.tokens} tokens are within the factor and the budget already")
+                continue
+            plan = StreamPlan(stream, downsample)
+        plans.update(dict.fromkeys(roles, plan))
+        acting.append(settings.transformer)
+    if not plans:
+        raise ValueError(" and ".join(reasons))
+    return AttentionPlans(
+        queries=plans.get("queries"),
+        keys_and_values=plans.get("keys_and_values"),
+        proportional="keys_and_values" in plans
+        and all(settings.proportional_attention for settings in acting),
+    )
+
+
+def _takes_more_channels(
+    call: TransformerCall, tensors: AttentionCall, attention: Attention
+) -> bool:
+    """False where the attention function may know a few numbers of channels only."""
+    unknown = call.earlier is not None or "sage" in getattr(attention, "__name__", "")
+    return tensors.mask is not None or not unknown
