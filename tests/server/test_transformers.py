@@ -1,0 +1,170 @@
+"""Both nodes on a small Flux and a small Wan, loaded from files by the real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import comfy.ldm.flux.model
+import comfy.ldm.wan.model
+import comfy.ops
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from devtools.client import Client, Prompt
+from devtools.server import Server
+
+WIDTH = 64  # of the demo model's text encoder
+
+FLUX = {
+    "in_channels": 16,
+    "out_channels": 16,
+    "vec_in_dim": WIDTH,
+    "context_in_dim": WIDTH,
+    "hidden_size": 128,
+    "mlp_ratio": 4.0,
+    "num_heads": 1,
+    "depth": 2,
+    "depth_single_blocks": 2,
+    "axes_dim": [16, 56, 56],
+    "theta": 10000,
+    "patch_size": 2,
+    "txt_ids_dims": [],
+    "qkv_bias": True,
+    "guidance_embed": False,
+}
+WAN = {
+    "model_type": "t2v",
+    "dim": 128,
+    "ffn_dim": 128,
+    "num_heads": 1,
+    "num_layers": 3,
+    "text_dim": WIDTH,
+    "in_dim": 16,
+    "out_dim": 16,
+}
+NODES: dict[str, dict[str, Any]] = {
+    "TokenMerge": {
+        "ratio": 0.5,
+        "max_downsample": "auto",
+        "target": "queries, keys and values",
+        "start_percent": 0.0,
+        "end_percent": 1.0,
+        "stride_x": 2,
+        "stride_y": 2,
+        "random_destinations": True,
+        "seed": 0,
+        "merge_cross_attention": False,
+        "merge_mlp": False,
+    },
+    "TokenDownsample": {
+        "factor": 2.0,
+        "factor_level_2": 1.0,
+        "method": "nearest-exact",
+        "start_percent": 0.0,
+        "end_percent": 1.0,
+    },
+}
+LATENTS: dict[str, dict[str, Any]] = {
+    "flux": {
+        "class_type": "EmptySD3LatentImage",
+        "inputs": {"width": 256, "height": 192, "batch_size": 1},
+    },
+    "wan": {
+        "class_type": "EmptyHunyuanLatentVideo",
+        "inputs": {"width": 160, "height": 128, "length": 9, "batch_size": 1},
+    },
+}
+# Tokens of the picture (16 x 12) or video (3 x 10 x 8), and of the prompt in the same sequence.
+TOKENS = {"flux": (192, 77), "wan": (240, 0)}
+
+
+def seeded(model: nn.Module) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return {
+        name: torch.randn(value.shape, generator=generator)
+        * (value[0].numel() ** -0.5 if value.ndim > 1 else 0.3)
+        for name, value in model.state_dict().items()
+    }
+
+
+@pytest.fixture(scope="module")
+def checkpoints(server: Server) -> None:
+    """The two models as files in the server's folder."""
+    folder = server.base / "models" / "diffusion_models"
+    folder.mkdir(parents=True, exist_ok=True)
+    operations = {"operations": comfy.ops.disable_weight_init}
+    save_file(seeded(comfy.ldm.flux.model.Flux(**FLUX, **operations)), folder / "flux.safetensors")
+    # The width of the prompt is not read off the weights.
+    metadata = {"config": json.dumps({"transformer": {"text_dim": WIDTH}})}
+    model = comfy.ldm.wan.model.WanModel(**WAN, **operations)
+    save_file(seeded(model), folder / "wan.safetensors", metadata)
+
+
+@pytest.fixture
+def generate(server: Server, client: Client, checkpoints: None) -> Callable[..., Tensor]:
+    def run(family: str, node: str | None) -> Tensor:
+        client.run(graph_of(family, node))
+        return newest_latent(server.base)
+
+    return run
+
+
+def graph_of(family: str, node: str | None) -> Prompt:
+    prompt: Prompt = {
+        "1": {
+            "class_type": "UNETLoader",
+            "inputs": {"unet_name": f"{family}.safetensors", "weight_dtype": "default"},
+        },
+        "2": {"class_type": "TokenMergeDemoModel", "inputs": {"seed": 1}},
+        "3": {"class_type": "CLIPTextEncode", "inputs": {"text": "a cat", "clip": ["2", 1]}},
+        "4": {"class_type": "CLIPTextEncode", "inputs": {"text": "", "clip": ["2", 1]}},
+        "5": LATENTS[family],
+        "6": {
+            "class_type": "KSampler",
+            "inputs": {
+                "model": ["1", 0],
+                "positive": ["3", 0],
+                "negative": ["4", 0],
+                "latent_image": ["5", 0],
+                "seed": 1,
+                "steps": 2,
+                "cfg": 2.0,
+                "sampler_name": "euler",
+                "scheduler": "simple",
+                "denoise": 1.0,
+            },
+        },
+        "7": {"class_type": "SaveLatent", "inputs": {"samples": ["6", 0], "filename_prefix": "x"}},
+    }
+    if node:
+        prompt["8"] = {"class_type": node, "inputs": {**NODES[node], "model": ["1", 0]}}
+        prompt["6"]["inputs"]["model"] = ["8", 0]
+    return prompt
+
+
+def newest_latent(base: Path) -> Tensor:
+    files = (base / "output").rglob("*.latent")
+    return load_file(max(files, key=lambda path: path.stat().st_mtime_ns))["latent_tensor"]
+
+
+@pytest.mark.parametrize("family", TOKENS)
+def test_both_nodes_reduce_and_change_the_result_a_little(family, generate, server):
+    picture, prompt = TOKENS[family]
+    plain = generate(family, None)
+    assert plain.isfinite().all()
+    assert torch.equal(generate(family, None), plain)
+    for node, queries, keys in (
+        ("TokenMerge", picture // 2 + prompt, picture // 2 + prompt),
+        ("TokenDownsample", picture + prompt, picture // 4 + prompt),
+    ):
+        start = len(server.log.read_text())
+        reduced = generate(family, node)
+        assert reduced.isfinite().all()
+        assert 0 < (reduced - plain).norm() / plain.norm() < 0.5
+        lengths = f"from {picture + prompt} tokens to {queries} queries, {keys} keys and values"
+        assert lengths in server.log.read_text()[start:]
