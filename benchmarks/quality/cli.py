@@ -1,0 +1,132 @@
+"""The command ``quality``: train the model, measure with it, draw what was measured."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .. import loading
+from . import places
+
+
+def main(arguments: list[str], kept: Path) -> int:
+    """0 where everything was done, 1 where it failed, 130 when interrupted.
+
+    kept: the default folder for what can be made again.
+    """
+    options = _parse(arguments, kept)
+    console = Console()
+    try:
+        loading.load(options.device)
+        _limit_threads(options.threads)
+        actions = {"train": _train, "measure": _measure, "draw": _draw}
+        actions[options.action](options, console)
+    except (RuntimeError, OSError) as error:
+        console.print(f"[bold red]quality failed.[/] {error}", highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("Interrupted; the same command goes on from here")
+        return 130
+    return 0
+
+
+def _train(options: argparse.Namespace, console: Console) -> None:
+    import torch
+
+    from . import training
+    from .train import Run, train
+
+    recipe = training.ON_GPU if options.device == "cuda" else training.ON_CPU
+    run = Run(recipe, options.kept, torch.device(options.device))
+    state = train(run, options.weights, console)
+    recent = state.losses[-100:]
+    console.print(f"Loss {sum(recent) / len(recent):.4f} over the last {len(recent)} steps")
+    console.print(f"Weights: {options.weights}", soft_wrap=True)
+
+
+def _measure(options: argparse.Namespace, console: Console) -> None:
+    from ..results import machine_facts
+    from . import measure, sampling, speed, weights
+    from .pairs import Pairs
+    from .report import Report
+    from .variants import variants
+
+    model = weights.load(options.weights, options.device)
+    mark = measure.fingerprint(model)
+    pairs = Pairs.make(options.pairs, options.tokens, options.kept)
+    kept = options.kept / f"runs-{mark}-{options.tokens}"
+    bench = measure.Bench(model, pairs, sampling.STEPS, kept)
+    place = options.out / "results.json"
+    report = Report.read(place)
+    if report.model.get("fingerprint", mark) != mark:
+        raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
+    report.machine = machine_facts(options.device, loading.ROOT)
+    report.model = {"file": options.weights.name, "fingerprint": mark}
+    report.settings = {
+        "pairs": options.pairs,
+        "tokens": f"{options.tokens} x {options.tokens}",
+        "sampler": f"euler, normal schedule, {sampling.STEPS} steps, cfg 1",
+        "predictions": f"{measure.PREDICTED} pictures, all steps",
+        "speed": f"{speed.TOKENS} x {speed.TOKENS} tokens, 1 row, {len(speed.TIMED)} calls a round",
+    }
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    chosen = variants()
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        if "predictions" in options.parts:
+            measure.measure_predictions(bench, chosen, report, place, progress)
+        if "pictures" in options.parts:
+            measure.measure_pictures(bench, chosen, report, place, progress)
+        if "speed" in options.parts:
+            rounds = options.rounds
+            speed.measure(model, pairs, chosen, rounds, speed.TOKENS, report, place, progress)
+    speed.add_published(report, chosen, places.SPEED_RESULTS)
+    report.write(place)
+    console.print(f"Numbers: {place}", soft_wrap=True)
+
+
+def _draw(options: argparse.Namespace, console: Console) -> None:
+    from .drawing import draw
+
+    for file in draw(options.out, options.weights, options.kept, options.tokens):
+        console.print(f"Picture: {file}", soft_wrap=True)
+
+
+def _limit_threads(threads: int | None) -> None:
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m devtools quality", description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    train = actions.add_parser("train", help="make the weights; goes on where it was stopped")
+    measure = actions.add_parser("measure", help="error and speed of every variant against plain")
+    draw = actions.add_parser("draw", help="plots, contact sheets and sample sheets as PNG")
+    for action in (train, measure, draw):
+        action.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+        action.add_argument("--threads", type=int, metavar="N", help="of torch (default: its own)")
+        action.add_argument("--weights", type=_path, default=places.WEIGHTS, metavar="FILE")
+        action.add_argument(
+            "--kept", type=_path, default=kept, metavar="DIR", help="pictures and checkpoints"
+        )
+    for action in (measure, draw):
+        action.add_argument("--out", type=_path, default=places.RESULTS, metavar="DIR")
+        action.add_argument("--tokens", type=int, default=64, metavar="N", help="a side")
+    measure.add_argument(
+        "--parts",
+        nargs="+",
+        choices=["predictions", "pictures", "speed"],
+        default=["predictions", "speed", "pictures"],
+    )
+    measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
+    measure.add_argument("--rounds", type=int, default=3, metavar="N", help="of timing")
+    return parser.parse_args(arguments)
+
+
+def _path(text: str) -> Path:
+    return Path(text).absolute()

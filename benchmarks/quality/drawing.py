@@ -1,0 +1,64 @@
+"""Every picture that the numbers and the kept runs allow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from . import curves, measure, places, sampling, sheets, weights
+from .pairs import Pairs
+from .report import Measured, Report
+from .sheets import Row
+from .variants import variants
+
+SHOWN = (
+    "Token Merge 0.5",
+    "tomesd 0.5",
+    "Token Downsample ×2",
+    "Token Downsample ×2, area",
+    "TomePatchModel 0.5",
+    "HyperTile",
+    "Token Merge 0.7",
+    "tomesd 0.7",
+)
+SEEDS = 8
+SAMPLES = 32
+
+
+def draw(folder: Path, weights_file: Path, kept: Path, tokens: int) -> list[Path]:
+    """The plots beside the numbers; sheets of pictures that are kept, none made anew."""
+    files: list[Path] = []
+    report = Report.read(folder / "results.json")
+    log = places.training_log(weights_file)
+    if log.is_file():
+        files.append(_loss(log, weights_file.with_name("loss.png")))
+    if any(one.psnr is not None and one.speedup is not None for one in report.variants):
+        files.append(curves.pareto(report, folder / "quality-against-speed.png"))
+    if report.sigmas:
+        files.append(curves.error_by_sigma(report, folder / "error-by-sigma.png"))
+    model = weights.load(weights_file)
+    pairs = Pairs.make(SAMPLES, tokens, kept)
+    runs = kept / f"runs-{measure.fingerprint(model)}-{tokens}"
+    bench = measure.Bench(model, pairs, sampling.STEPS, runs)
+    samples = bench.plain_pictures()
+    place = weights_file.with_name("samples.png")
+    files.append(sheets.sample_sheet(samples, pairs.captions, place))
+    rows = [Row("plain", samples[:SEEDS])]
+    for variant in variants():
+        measured = report.of(variant.name, variant.kind)
+        if variant.name in SHOWN and measured.squared_error:
+            rows.append(Row(_label(measured), bench.pictures(variant, SEEDS)))
+    files.append(sheets.contact_sheet(rows, folder / "contact-sheet.png"))
+    return files
+
+
+def _label(measured: Measured) -> str:
+    speed = f"{measured.speedup:.2f}x, " if measured.speedup else ""
+    return f"{measured.name}\n{speed}{measured.psnr:.1f} dB"
+
+
+def _loss(log: Path, place: Path) -> Path:
+    kept = json.loads(log.read_text(encoding="utf-8"))
+    stages = kept["recipe"]["stages"]
+    tokens = [stage["tokens"] for stage in stages for _ in range(stage["steps"])]
+    return curves.loss(kept["losses"], tokens[: len(kept["losses"])], place)

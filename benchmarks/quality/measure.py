@@ -1,0 +1,135 @@
+"""Every variant against plain: the error of single predictions, then of whole pictures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from comfy.model_patcher import ModelPatcher
+from rich.progress import Progress
+from torch import Tensor
+
+from . import metrics, sampling
+from .pairs import Pairs
+from .report import Report
+from .sampling import Batch, Trajectory
+from .variants import Variant
+
+ROWS = 4
+"""Pictures in one model call."""
+PREDICTED = 4
+"""Pictures whose steps are predicted by every variant: one batch."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """model: plain. kept: folder for plain's runs, which all variants are compared with, and for
+    the pictures of every variant.
+    """
+
+    model: ModelPatcher
+    pairs: Pairs
+    steps: int
+    kept: Path
+
+    @cached_property
+    def features(self) -> metrics.Features:
+        return metrics.Features(self.model, self.pairs.nothing)
+
+    def plain_runs(self, most: int | None = None) -> Iterator[tuple[Batch, Trajectory]]:
+        """Plain's run of every batch, made once; a generator, as each is some 60 MB."""
+        for number, batch in enumerate(self.pairs.batches(ROWS, most)):
+            place = self.kept / f"plain-{number}-{len(batch.seeds)}.pt"
+            if not place.exists():
+                self.kept.mkdir(parents=True, exist_ok=True)
+                torch.save(vars(sampling.sample(self.model, batch, self.steps)), place)
+            yield batch, Trajectory(**torch.load(place))
+
+    def pictures(self, variant: Variant, most: int) -> Tensor:
+        """The variant's pictures, kept after every batch: (count, 3, H, W)."""
+        patched = variant.patch(self.model)
+        made: list[Tensor] = []
+        for number, batch in enumerate(self.pairs.batches(ROWS, most)):
+            place = self.kept / f"{_file_name(variant.name)}-{number}-{len(batch.seeds)}.pt"
+            if not place.exists():
+                run = sampling.sample(patched, batch, self.steps)
+                torch.save(sampling.pictures(self.model, run.latent), place)
+            made.append(torch.load(place))
+        return torch.cat(made)
+
+    def plain_pictures(self, most: int | None = None) -> Tensor:
+        """(count, 3, H, W)."""
+        runs = self.plain_runs(most)
+        return torch.cat([sampling.pictures(self.model, run.latent) for _, run in runs])
+
+
+def measure_predictions(
+    bench: Bench, variants: Sequence[Variant], report: Report, place: Path, progress: Progress
+) -> None:
+    """The error of the variant's output in each step, on the states of plain's own run."""
+    batch, plain = next(bench.plain_runs(PREDICTED))
+    report.sigmas = plain.sigmas[:-1].tolist()
+    # The model's output, from the picture that was made of it, as V_PREDICTION has it.
+    sigmas = plain.sigmas[:-1].view(-1, 1, 1, 1, 1)
+    per_output = (sigmas.square() + 1) / sigmas.square()  # (steps, 1, 1, 1, 1)
+    task = progress.add_task("predictions", total=len(variants))
+    for variant in variants:
+        measured = report.of(variant.name, variant.kind)
+        progress.update(task, description=f"predictions: {variant.name}")
+        if not measured.velocity_error:
+            found = sampling.predictions_on(variant.patch(bench.model), batch, plain)
+            errors = (found - plain.predictions).square() * per_output
+            measured.velocity_error = errors.mean(dim=(1, 2, 3, 4)).tolist()
+            report.write(place)
+        progress.advance(task)
+
+
+def measure_pictures(
+    bench: Bench, variants: Sequence[Variant], report: Report, place: Path, progress: Progress
+) -> None:
+    """Whole pictures of the same seeds, variant by variant."""
+    drawn = metrics.pooled(_maps(bench, bench.pairs.drawn))
+    if report.plain_kernel_distance is None:
+        vectors = metrics.pooled(_maps(bench, bench.plain_pictures()))
+        report.plain_kernel_distance = metrics.kernel_distance(vectors, drawn)
+        report.write(place)
+    chosen = [variant for variant in variants if variant.pictures]
+    task = progress.add_task("pictures", total=len(chosen))
+    for variant in chosen:
+        measured = report.of(variant.name, variant.kind)
+        progress.update(task, description=f"pictures: {variant.name}")
+        if not measured.squared_error:
+            made = bench.pictures(variant, variant.pictures)
+            plain = bench.plain_pictures(len(made))
+            maps = _maps(bench, made)
+            distances = metrics.feature_distance(maps, _maps(bench, plain))
+            measured.squared_error = metrics.squared_error(made, plain).tolist()
+            measured.ssim = metrics.ssim(made, plain).tolist()
+            measured.features = distances.tolist()
+            if len(made) == len(bench.pairs.captions):
+                vectors = metrics.pooled(maps)
+                measured.kernel_distance = metrics.kernel_distance(vectors, drawn)
+            report.write(place)
+        progress.advance(task)
+
+
+def _maps(bench: Bench, pictures: Tensor) -> list[Tensor]:
+    """The features of all pictures, in batches."""
+    parts = [bench.features.of(some) for some in pictures.split(ROWS)]
+    return [torch.cat(level) for level in zip(*parts, strict=True)]
+
+
+def fingerprint(model: ModelPatcher) -> str:
+    """Eight characters that say which weights these are."""
+    digest = hashlib.sha256()
+    for weight in model.model.diffusion_model.parameters():
+        digest.update(weight.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()[:8]
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name)

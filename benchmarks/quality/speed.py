@@ -1,0 +1,87 @@
+"""How much faster each variant is, in turn with plain, at the tokens of a 768 x 768 picture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from comfy.model_patcher import ModelPatcher
+from rich.progress import Progress
+from torch import Tensor
+
+from ..results import Results
+from ..summary import rows
+from . import sampling
+from .pairs import Pairs
+from .report import Report
+from .sampling import Batch, Trajectory
+from .variants import Variant
+
+TOKENS = 96
+"""A side: 9216, as many as SD 1.5 has for 768 x 768 pixels."""
+TIMED = (2, 6, 10, 14, 18)
+"""Of 20 steps: spread evenly, so that a variant that rests in some steps is timed in its share."""
+
+
+def measure(
+    model: ModelPatcher,
+    pairs: Pairs,
+    variants: Sequence[Variant],
+    rounds: int,
+    tokens: int,
+    report: Report,
+    place: Path,
+    progress: Progress,
+) -> None:
+    """Round by round, plain directly before each variant, so that both see the same machine."""
+    batch = Batch(pairs.prompts[:1], (0,), tokens)
+    chosen = [variant for variant in variants if variant.pictures and variant.kind != "floor"]
+    patched = [variant.patch(model) for variant in chosen]
+    task = progress.add_task("speed", total=rounds * len(chosen))
+    for number in range(rounds):
+        for variant, clone in zip(chosen, patched, strict=True):
+            measured = report.of(variant.name, variant.kind)
+            progress.update(task, description=f"speed, round {number + 1}: {variant.name}")
+            if len(measured.seconds) <= number:
+                plain = seconds(model, batch)
+                own = seconds(clone, batch)
+                measured.plain_seconds.append(plain)
+                measured.seconds.append(own)
+                report.write(place)
+            progress.advance(task)
+
+
+def seconds(model: ModelPatcher, batch: Batch) -> float:
+    """Mean of a few model calls, all that a node wraps around them included."""
+    calls: list[float] = []
+
+    def timed(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        start = time.perf_counter()
+        result = apply_model(call["input"], call["timestep"], **call["c"])
+        calls.append(time.perf_counter() - start)
+        return result
+
+    clone = model.clone()
+    clone.set_model_unet_function_wrapper(timed)
+    levels = sampling.noise_levels(model)
+    sigmas = torch.tensor([*(float(levels[step]) for step in TIMED), 0.0])
+    noise = batch.noise()
+    states = torch.stack([noise * (1 + sigma**2).sqrt() for sigma in sigmas[:-1]])
+    sampling.predictions_on(clone, batch, Trajectory(sigmas, states, states, noise))
+    return sum(calls) / len(calls)
+
+
+def add_published(report: Report, variants: Sequence[Variant], folder: Path) -> None:
+    """The speed-ups on full-width SD 1.5 that the benchmark has published for 768 x 768."""
+    cases = Results.read(folder).cases
+    case = next(
+        one for one in cases if one.part == "unet" and one.model == "SD 1.5" and one.width == 768
+    )
+    speedups = {(row.measured.setting or "", row.measured.name): row.speedup for row in rows(case)}
+    for variant in variants:
+        if variant.published in speedups:
+            found = speedups[variant.published]
+            report.of(variant.name, variant.kind).published = found.median

@@ -1,0 +1,92 @@
+"""From nothing to a file of weights: draws the pictures, trains, and keeps what it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from . import codec, dataset, network, places, text, training, weights
+
+PICTURES = 6000
+PICTURES_SEED = 0
+SCALED_BY = 1000
+"""How many of the pictures the latent's scales are computed from."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """folder: for the pictures and the checkpoint. device: where to train."""
+
+    recipe: training.Recipe
+    folder: Path
+    device: torch.device
+    shape: network.Shape = field(default_factory=network.Shape)
+    pictures: int = PICTURES
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint.pt"
+
+
+def train(run: Run, place: Path, console: Console, until: int | None = None) -> training.State:
+    """Train to the end, from where the folder's checkpoint is if it has one.
+
+    place: of the weights. until: a step to stop at before the end.
+    """
+    data = dataset.load(run.folder, run.pictures, PICTURES_SEED)
+    trainer, state = _prepare(run, data)
+    scales = trainer.model.model.latent_format.scales.flatten()
+    if run.checkpoint.exists():
+        state.restore(run.checkpoint)
+        console.print(f"Going on from step {len(state.losses)}")
+
+    def keep(state: training.State) -> None:
+        state.save(run.checkpoint)
+        facts = {"steps": len(state.losses), "seconds": round(state.seconds)}
+        weights.save(place, state.average, scales, run.shape, **facts)
+        training.write_log(places.training_log(place), state, run.recipe)
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        task = progress.add_task("", total=run.recipe.steps, completed=len(state.losses))
+
+        def watch(state: training.State) -> None:
+            step = len(state.losses)
+            recent = state.losses[-20:]
+            tokens = run.recipe.stage_of(step - 1).tokens
+            text_ = f"{tokens} x {tokens} tokens, loss {sum(recent) / len(recent):.3f}"
+            progress.update(task, completed=step, description=text_)
+
+        trainer.run(state, keep, until=until, watch=watch)
+    return state
+
+
+def _prepare(run: Run, data: dataset.Dataset) -> tuple[training.Trainer, training.State]:
+    rows = torch.arange(min(SCALED_BY, run.pictures))
+    crops = data.crops(rows, dataset.CROP, torch.Generator().manual_seed(0))
+    model = network.build(run.shape, codec.channel_scales(crops), run.device)
+    unet = model.model.diffusion_model
+    network.initialise(unet, run.recipe.seed)
+    unet.requires_grad_(True)
+    captions = sorted(set(data.captions))
+    prompts = _prompts(run.folder, captions)
+    row_of = {caption: row for row, caption in enumerate(captions)}
+    caption_rows = torch.tensor([row_of[caption] for caption in data.captions])
+    trainer = training.Trainer(model, data, prompts.float(), caption_rows, run.recipe)
+    return trainer, training.State.new(unet)
+
+
+def _prompts(folder: Path, captions: list[str]) -> torch.Tensor:
+    """Every caption's vectors and those of no words, (captions + 1, 77, C), kept in the folder."""
+    place = folder / f"prompts-{len(captions)}.pt"
+    if place.exists():
+        kept: torch.Tensor = torch.load(place)
+        return kept
+    clip = text.encoder()
+    prompts = torch.stack([text.encode(clip, caption) for caption in [*captions, ""]]).half()
+    torch.save(prompts, place)
+    return prompts
