@@ -168,19 +168,35 @@ FAMILIES: dict[str, Family] = {
 """By the name of ComfyUI's model class; a class derived from one of these may differ."""
 
 OUT_OF_REACH = "its attention cannot be reached by other nodes in ComfyUI"
+NO_PICTURE = "its tokens form no picture"
+MORE_THAN_VIDEO = "its sequences hold more than the video, in an order that is not known here"
+UNKNOWN_LAYOUT = "the order of its tokens is not known here"
 
 STEPS_ASIDE: dict[str, tuple[str, str]] = {
     "comfy.ldm.pixart.pixartms.PixArtMS": ("PixArt", OUT_OF_REACH),
     "comfy.ldm.hydit.models.HunYuanDiT": ("HunyuanDiT", OUT_OF_REACH),
     "comfy.ldm.ernie.model.ErnieImageModel": ("Ernie-Image", OUT_OF_REACH),
-    "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", OUT_OF_REACH),
     "comfy.ldm.seedvr.model.NaDiT": ("SeedVR2", OUT_OF_REACH),
-    "comfy.ldm.hunyuan3dv2_1.hunyuandit.HunYuanDiTPlain": ("Hunyuan3D 2.1", OUT_OF_REACH),
-    "comfy.ldm.hunyuan3d.model.Hunyuan3Dv2": ("Hunyuan3D 2", "its tokens form no picture"),
-    "comfy.ldm.ace.model.ACEStepTransformer2DModel": ("ACE-Step", "its tokens form no picture"),
-    "comfy.ldm.audio.dit.AudioDiffusionTransformer": (
-        "Stable Audio",
-        "its tokens form no picture",
-    ),
+    "comfy.ldm.hunyuan3d.model.Hunyuan3Dv2": ("Hunyuan3D 2", NO_PICTURE),
+    "comfy.ldm.hunyuan3dv2_1.hunyuandit.HunYuanDiTPlain": ("Hunyuan3D 2.1", NO_PICTURE),
+    "comfy.ldm.ace.model.ACEStepTransformer2DModel": ("ACE-Step", NO_PICTURE),
+    "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", NO_PICTURE),
+    "comfy.ldm.audio.dit.AudioDiffusionTransformer": ("Stable Audio", NO_PICTURE),
+    "comfy.ldm.lightricks.av_model.LTXAVModel": ("LTX-2", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model.HumoWanModel": ("Wan HuMo", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model.WanModel_S2V": ("Wan S2V", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model.SCAILWanModel": ("Wan SCAIL", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model.SCAIL2WanModel": ("Wan SCAIL 2", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model_animate.AnimateWanModel": ("Wan Animate", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model_wandancer.WanDancerModel": ("WanDancer", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", UNKNOWN_LAYOUT),
+    "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", UNKNOWN_LAYOUT),
+    "comfy.ldm.cascade.stage_c.StageC": ("Stable Cascade, stage C", UNKNOWN_LAYOUT),
+    "comfy.ldm.lumina.model.NextDiTPixelSpace": ("Z-Image in pixel space", UNKNOWN_LAYOUT),
+    "comfy.ldm.pixeldit.model.PixDiT_T2I": ("PixelDiT", UNKNOWN_LAYOUT),
+    "comfy.ldm.hidream_o1.model.HiDreamO1Transformer": ("HiDream-O1", UNKNOWN_LAYOUT),
+    "comfy.ldm.boogu.model.BooguTransformer2DModel": ("Boogu", UNKNOWN_LAYOUT),
+    "comfy.ldm.ideogram4.model.Ideogram4Transformer2DModel": ("Ideogram 4", UNKNOWN_LAYOUT),
+    "comfy.ldm.minimax.model.MiniMaxH3Model": ("MiniMax H3", UNKNOWN_LAYOUT),
 }
-"""Model classes that are known not to fit, with name and reason."""
+"""Model classes that are left alone, with name and reason."""
