@@ -11,7 +11,16 @@ from rich.console import Console
 from . import loading
 from .results import Results, folder_name, machine_facts
 
-PARTS = ("unet", "attention", "planning", "similarity", "compile", "published")
+PARTS = (
+    "unet",
+    "attention",
+    "transformer",
+    "planning",
+    "similarity",
+    "compile",
+    "published",
+)
+CLIPS = ("flux-1024", "flux-2048", "wan-480p")
 WIDTH = 124
 """Of the tables; a narrower terminal breaks their lines, which is better than losing columns."""
 RESULTS = loading.ROOT / "benchmarks" / "results"
@@ -94,8 +103,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*PARTS, "all"],
         default="all",
-        help="whole models, one block's self-attention, planning alone, what matching finds on "
-        "photographs, torch.compile, or the published table (all: on a CPU without the last)",
+        help="whole models, one block's self-attention, diffusion transformers, planning alone, "
+        "what matching finds on photographs, torch.compile, or the published table (all: on a CPU "
+        "without the last)",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(
@@ -107,6 +117,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="PIXELS", help="instead of the default sizes"
+    )
+    parser.add_argument(
+        "--clips",
+        nargs="+",
+        choices=CLIPS,
+        default=CLIPS,
+        help="pictures and videos of the part transformer; default: all",
     )
     parser.add_argument("--rounds", type=int, metavar="N", help="counted rounds of every case")
     parser.add_argument(

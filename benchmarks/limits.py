@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core import Stream
 from torch import Tensor
 
+from .attention_watch import OVERRIDE_KEY, tokens_dim
 from .settings import Setting, is_finest
 
 MISSING = "benchmark_tokens_cut_off"
@@ -39,4 +42,37 @@ def with_tokens_cut_off(model: ModelPatcher, setting: Setting, finest: int) -> M
     clone = model.clone()
     clone.set_model_attn1_patch(cut)
     clone.set_model_attn1_output_patch(fill)
+    return clone
+
+
+def with_picture_cut_off(model: ModelPatcher, setting: Setting, stream: Stream) -> ModelPatcher:
+    """The same for a transformer whose self-attention reads ``stream``, which ends in the picture.
+
+    By the hook that our nodes use there; prompts keep all their tokens.
+    """
+    grid = stream.grid
+    queries, keys = (
+        stream.before + left for left in setting.remaining(grid.height, grid.width, grid.frames)
+    )
+
+    def cut(
+        attention: Callable[..., Tensor],
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        **options: Any,
+    ) -> Tensor:
+        dim = tokens_dim(options)
+        if k.shape[dim] != stream.length:
+            return attention(q, k, v, heads, **options)  # to the prompt
+        fewer = (q.narrow(dim, 0, queries), k.narrow(dim, 0, keys), v.narrow(dim, 0, keys))
+        out = attention(*fewer, heads, **options)
+        if queries == stream.length:
+            return out
+        dim = 2 if options.get("skip_output_reshape") else 1
+        return torch.cat([out, out.narrow(dim, 0, stream.length - queries)], dim=dim)
+
+    clone = model.clone()
+    clone.model_options["transformer_options"][OVERRIDE_KEY] = cut
     return clone

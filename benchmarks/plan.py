@@ -14,9 +14,11 @@ from . import (
     measure_compile,
     measure_planning,
     measure_published,
+    measure_transformer,
     measure_unet,
     published,
 )
+from .diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
 from .environment import Environment
 from .measure_attention import Layer
 from .measure_unet import Picture
@@ -59,6 +61,21 @@ CUDA_LAYERS = tuple(
 )
 QUICK_LAYERS = (Layer("SD 1.5", 32, 4, 16, 2), Layer("SDXL", 64, 8, 24, 1, tier=1))
 
+CPU_CLIPS = (
+    # Larger calls take minutes on two cores.
+    Clip("flux-1024", FLUX_SHAPED, 1024, 1024, 2, 3),
+    Clip("flux-2048", FLUX_SHAPED, 2048, 2048, 1, 1, warm_up=False),
+    Clip("wan-480p", WAN_SHAPED, 480, 832, 1, 1, frames=81, warm_up=False),
+)
+CUDA_CLIPS = tuple(
+    replace(clip, rounds=10, attention_rounds=20, warm_up=True) for clip in CPU_CLIPS
+)
+QUICK_CLIPS = (
+    Clip("flux-1024", FLUX_SHAPED, 128, 128, 1, 2, prompt_tokens=12),
+    Clip("flux-2048", FLUX_SHAPED, 200, 152, 1, 1, prompt_tokens=12, warm_up=False),
+    Clip("wan-480p", WAN_SHAPED, 96, 128, 1, 1, frames=9, prompt_tokens=12, warm_up=False),
+)
+
 SIDES = (32, 48, 64, 96, 128, 192, 256)
 """Of square token grids: 1024 to 65536 tokens."""
 
@@ -74,11 +91,12 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         ("similarity", partial(_similarity, session, options)),
         ("attention", partial(_attention, session, options, environment)),
         *(("unet", partial(_unet, session, options, environment, name)) for name in options.model),
+        ("transformer", partial(_transformer, session, options, environment)),
         ("compile", partial(_compile, session, options, environment)),
         ("published", partial(_published, session, options, environment)),
     ]
     if environment.on_gpu:
-        order = ("unet", "published", "planning", "compile", "attention")
+        order = ("unet", "transformer", "published", "planning", "compile", "attention")
         steps = [step for part in order for step in steps if step[0] == part]
     elif not environment.narrow and options.part == "all":
         steps = [step for step in steps if step[0] != "published"]
@@ -119,6 +137,20 @@ def _unet(
     default = CUDA_PICTURES if environment.on_gpu else CPU_PICTURES
     pictures = (QUICK_PICTURES if environment.narrow else default)[name]
     measure_unet.measure(session, name, _chosen(pictures, options), environment)
+
+
+def _transformer(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    default = CUDA_CLIPS if environment.on_gpu else CPU_CLIPS
+    clips = [
+        replace(
+            clip,
+            rounds=options.rounds or clip.rounds,
+            attention_rounds=options.rounds or clip.attention_rounds,
+        )
+        for clip in (QUICK_CLIPS if environment.narrow else default)
+        if clip.name in options.clips
+    ]
+    measure_transformer.measure(session, clips, environment)
 
 
 def _compile(session: Session, options: argparse.Namespace, environment: Environment) -> None:

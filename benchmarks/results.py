@@ -20,7 +20,7 @@ FILE = "results.json"
 class Measured:
     """One variant in one case; the lists have one entry per round.
 
-    hook_seconds: of ``seconds``, what went into attention patches: planning, merging, unmerging.
+    hook_seconds: of ``seconds``, what went into attention hooks: planning, merging, unmerging.
     peak_bytes: most memory above that in use before the call. lengths: [queries, keys, calls] of
     self-attention in one model call. failed: why there are no (more) numbers.
     """
@@ -39,8 +39,9 @@ class Measured:
 class Case:
     """Variants measured in turn on one input.
 
-    part: unet, attention, compile or published. rows: of the batch of a call, prompt and negative
-    prompt counted. note: what a reader has to know.
+    part: unet, attention, transformer, transformer attention, compile or published. rows: of the
+    batch of a call, prompt and negative prompt counted. note: what a reader has to know. frames:
+    of a video, 1 of a picture.
     """
 
     part: str
@@ -50,12 +51,14 @@ class Case:
     rows: int
     dtype: str
     note: str = ""
+    frames: int = 1
     measured: list[Measured] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
-        return f"{self.model}, {self.width}x{self.height}, {rows}, {self.dtype}"
+        frames = "" if self.frames == 1 else f", {self.frames} frames"
+        return f"{self.model}, {self.width}x{self.height}{frames}, {rows}, {self.dtype}"
 
 
 @dataclass

@@ -31,7 +31,8 @@ class Request:
     """What one model call computes.
 
     height, width: of the picture. images: of one batch. guided: prompt and negative prompt in one
-    call, so twice as many rows. context: channels of the prompt.
+    call, so twice as many rows. context: channels of the prompt; pooled: of its summary.
+    channels, frames: of the latent; None: it is a picture's and has no frames.
     """
 
     height: int
@@ -39,10 +40,21 @@ class Request:
     images: int = 1
     guided: bool = False
     context: int = 768
+    prompt_tokens: int = PROMPT_TOKENS
+    pooled: int = 1280
+    channels: int = 4
+    frames: int | None = None
 
     @property
     def rows(self) -> int:
         return self.images * (2 if self.guided else 1)
+
+    @property
+    def latent_size(self) -> tuple[int, ...]:
+        """(B, C, H, W), or (B, C, F, H, W)."""
+        frames = () if self.frames is None else (self.frames,)
+        sides = (math.ceil(self.height / 8), math.ceil(self.width / 8))
+        return (self.images, self.channels, *frames, *sides)
 
 
 @dataclass(frozen=True)
@@ -126,17 +138,16 @@ def sample(model: ModelPatcher, request: Request, first: int = 0, steps: int = 1
     schedule = comfy.samplers.calculate_sigmas(sampling, "normal", SCHEDULE_STEPS)
     first = SCHEDULE_STEPS // 4 + first % (SCHEDULE_STEPS // 2)
     generator = torch.Generator().manual_seed(0)
-    size = (request.images, 4, math.ceil(request.height / 8), math.ceil(request.width / 8))
     prompts = [
         [
             [
-                torch.randn(1, PROMPT_TOKENS, request.context, generator=generator),
-                {"pooled_output": torch.randn(1, 1280, generator=generator)},
+                torch.randn(1, request.prompt_tokens, request.context, generator=generator),
+                {"pooled_output": torch.randn(1, request.pooled, generator=generator)},
             ]
         ]
         for _ in range(2)
     ]
-    noise = torch.randn(size, generator=generator)
+    noise = torch.randn(request.latent_size, generator=generator)
     return comfy.sample.sample_custom(
         model,
         noise,

@@ -22,13 +22,13 @@ class Setting:
     ratio: float = 0.0
     factor: int = 1
 
-    def remaining(self, height: int, width: int) -> tuple[int, int]:
+    def remaining(self, height: int, width: int, frames: int = 1) -> tuple[int, int]:
         """(queries, keys and values) left on a grid of this size."""
-        tokens = height * width
+        tokens = frames * height * width
         if self.ratio:
             fewer = tokens - int(tokens * self.ratio)
         else:
-            fewer = (height // self.factor) * (width // self.factor)
+            fewer = frames * (height // self.factor) * (width // self.factor)
         queries = fewer if "queries" in self.target else tokens
         keys = fewer if "keys" in self.target else tokens
         return queries, keys

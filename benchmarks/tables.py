@@ -17,6 +17,8 @@ from .summary import Ratio, Row, growth, rows, slope
 TITLES = {
     "unet": "Whole model calls",
     "attention": "Self-attention of one block, its projections included",
+    "transformer": "Whole calls of transformers",
+    "transformer attention": "Attention of transformers, nothing else",
     "compile": "torch.compile",
     "published": "The published table of ToMe for Stable Diffusion",
 }
@@ -48,7 +50,7 @@ def _machine(results: Results) -> Table:
 def case_table(case: Case) -> Table:
     """Variants by setting; speed-up is against plain in the same round: median (lowest-highest)."""
     counted = max((len(one.seconds) for one in case.measured), default=0)
-    title = f"{TITLES[case.part]}: {case.name}; {counted} rounds"
+    title = f"{TITLES[case.part]}: {case.name}; {counted} round{'s' * (counted != 1)}"
     table = Table(title=title, caption=case.note or None, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("setting and variant", min_width=36)
     for name in ("s/call", "speed-up", "of limit", "in hooks", "memory", "queries x keys"):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import comfy.supported_models
-import torch
 from comfy.model_patcher import ModelPatcher
 
 from .environment import Environment
+from .random_weights import model_of
 
 COMMON: dict[str, Any] = {
     "image_size": 32,
@@ -82,19 +82,8 @@ class Unet:
     finest: int
 
     def build(self, environment: Environment) -> ModelPatcher:
-        """A model with seeded weights of the size that keeps activations finite."""
-        config = {**self.config_in(environment), "dtype": environment.dtype}
-        device = environment.device
-        family = self.family(config)
-        family.unet_config = config
-        model = family.get_model({}, device=device)
-        generator = torch.Generator(device).manual_seed(0)
-        for name, parameter in model.diffusion_model.named_parameters():
-            if parameter.ndim > 1:
-                parameter.data.normal_(0.0, parameter[0].numel() ** -0.5, generator=generator)
-            else:
-                parameter.data.fill_(0.0 if name.endswith("bias") else 1.0)
-        return ModelPatcher(model, load_device=device, offload_device=device)
+        config = self.config_in(environment)
+        return model_of(self.family, config, environment.dtype, environment.device)
 
     def config_in(self, environment: Environment) -> dict[str, Any]:
         return self.narrow if environment.narrow else self.config

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 import torch
 
 from benchmarks import attention_stage, limits, peers, settings
+from benchmarks.attention_watch import OVERRIDE_KEY, AttentionWatch
+from benchmarks.diffusion_transformers import Clip
 from benchmarks.environment import Environment
+from benchmarks.plan import QUICK_CLIPS
 from benchmarks.sampling import CallError, Request, run, sample
 from benchmarks.unets import UNETS
 
@@ -23,6 +27,39 @@ def test_the_limit_keeps_the_shape_of_the_output(setting: settings.Setting) -> N
     plain, cut = sample(model, request), sample(limited, request)
     assert plain.shape == cut.shape
     assert not torch.equal(plain, cut)
+
+
+@pytest.mark.parametrize("clip", QUICK_CLIPS, ids=lambda clip: clip.name)
+@pytest.mark.parametrize(
+    "setting", [settings.MERGE_ALL, settings.DOWNSAMPLE_2], ids=lambda setting: setting.name
+)
+def test_the_limit_keeps_the_shape_of_a_transformers_output(
+    clip: Clip, setting: settings.Setting
+) -> None:
+    model = clip.transformer.build(ENVIRONMENT)
+    limited = limits.with_picture_cut_off(model, setting, clip.stream)
+    request = clip.request(clip.transformer.config_in(ENVIRONMENT))
+    plain, cut = sample(model, request), sample(limited, request)
+    assert plain.shape == cut.shape == request.latent_size
+    assert not torch.equal(plain, cut)
+
+
+def test_time_in_the_override_is_told_from_time_in_attention() -> None:
+    clip = QUICK_CLIPS[0]
+    model = clip.transformer.build(ENVIRONMENT)
+    request = clip.request(clip.transformer.config_in(ENVIRONMENT))
+
+    def attend(attention: Any, *args: Any, **kwargs: Any) -> Any:
+        time.sleep(0.05)
+        return attention(*args, **kwargs)
+
+    slow = model.clone()
+    slow.model_options["transformer_options"][OVERRIDE_KEY] = attend
+    watch = AttentionWatch(model.load_device, request.prompt_tokens)
+    seconds = run(watch.of(slow), request, hooks=False).seconds
+    assert 0.1 <= watch.seconds_in_override() < seconds  # two blocks
+    unchanged = AttentionWatch(model.load_device, request.prompt_tokens)
+    torch.testing.assert_close(sample(unchanged.of(slow), request), sample(model, request))
 
 
 def test_peers_and_limits_reach_sdxls_finest_attention() -> None:

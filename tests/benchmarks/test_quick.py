@@ -10,8 +10,10 @@ from PIL import Image
 from token_merge.tome_core.settings import MATCHINGS
 
 from benchmarks import settings, variants
+from benchmarks.plan import QUICK_CLIPS
 from benchmarks.results import Case, Measured, Results
 
+TRANSFORMER_PARTS = ("transformer", "transformer attention")
 SETTINGS = {setting.name: setting for setting in settings.ALL}
 
 
@@ -41,7 +43,8 @@ def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results
 
 
 def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
-    assert {case.part for case in quick[1].cases} == {"unet", "attention", "compile", "published"}
+    parts = {"unet", "attention", "compile", "published", *TRANSFORMER_PARTS}
+    assert {case.part for case in quick[1].cases} == parts
     assert quick[1].planning and quick[1].similarity
     assert {"processor", "cores", "torch", "comfyui", "commit", "date"} <= set(quick[1].machine)
 
@@ -49,7 +52,8 @@ def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
 def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Results]) -> None:
     """As noted where ComfyUI's attention function is called, not as computed here or there."""
     checked = 0
-    for case in [*cases(quick[1], "unet"), *cases(quick[1], "attention")]:
+    parts = ("unet", "attention", *TRANSFORMER_PARTS)
+    for case in [case for part in parts for case in cases(quick[1], part)]:
         limits = {one.setting: one for one in case.measured if one.kind == "limit"}
         plain = next(one for one in case.measured if one.kind == "plain")
         for one in case.measured:
@@ -57,7 +61,7 @@ def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Re
                 assert one.lengths == limits[one.setting].lengths, (case.name, one.name)
                 assert one.lengths != plain.lengths, (case.name, one.name)
                 checked += 1
-    assert checked > 40
+    assert checked > 60
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -69,8 +73,26 @@ def test_limit_leaves_as_many_tokens_as_the_setting_says(
     assert limit.lengths == [[*SETTINGS[name].remaining(case.height, case.width), 1]]
 
 
+def test_transformers_attend_to_whole_prompts_and_to_no_more_of_the_picture_than_stated(
+    quick: tuple[Path, Results],
+) -> None:
+    expected = {clip.frames: clip.stream for clip in QUICK_CLIPS[1:]}
+    for part in TRANSFORMER_PARTS:
+        names = [case.name for case in cases(quick[1], part)]
+        assert len(names) == len(QUICK_CLIPS)
+        for case in cases(quick[1], part)[1:]:
+            stream = expected[case.frames]
+            grid = stream.grid
+            blocks = case.measured[0].lengths[0][2]
+            assert case.measured[0].lengths == [[stream.length, stream.length, blocks]]
+            for one in case.measured[1:]:
+                assert one.setting is not None
+                left = SETTINGS[one.setting].remaining(grid.height, grid.width, grid.frames)
+                assert one.lengths == [[*(stream.before + n for n in left), blocks]]
+
+
 def test_memory_of_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
-    for case in cases(quick[1], "unet"):
+    for case in [*cases(quick[1], "unet"), *cases(quick[1], "transformer")]:
         assert all(one.peak_bytes and one.peak_bytes > 1000 for one in case.measured)
 
 
@@ -78,7 +100,7 @@ def test_hooks_of_plain_take_no_time_and_those_of_ours_some(quick: tuple[Path, R
     def hooks(one: Measured) -> float:
         return sum(one.hook_seconds)
 
-    for case in cases(quick[1], "unet"):
+    for case in [*cases(quick[1], "unet"), *cases(quick[1], "transformer")]:
         assert all(hooks(one) == 0 for one in case.measured if one.kind == "plain")
         assert all(0 < hooks(one) < sum(one.seconds) for one in case.measured if one.kind == "ours")
 
