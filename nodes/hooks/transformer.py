@@ -18,6 +18,9 @@ from .transformer_override import OVERRIDE_KEY, TransformerCall, with_override
 
 logger = logging.getLogger("token_merge")
 
+FAMILY_KEY = "token_merge_family"
+"""Noted once, since a compiled model is of another class while it is called."""
+
 ONLY_RESOLUTION = (1,)
 """A transformer's blocks all see the same grid: there is one resolution, the finest."""
 
@@ -34,6 +37,7 @@ def attach(model: ModelPatcher, family: Family, settings: Settings) -> None:
     reduction = options.get(REDUCTION_KEY)
     if reduction is None:
         reduction = Reduction(ONLY_RESOLUTION)
+        options[FAMILY_KEY] = family
         model.add_wrapper_with_key(WrappersMP.OUTER_SAMPLE, REDUCTION_KEY, wrap_run)
         model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, REDUCTION_KEY, wrap_model_call)
     options[REDUCTION_KEY] = reduction.with_settings(settings)
@@ -69,8 +73,7 @@ def wrap_model_call(
 ) -> Tensor:
     """APPLY_MODEL wrapper: finds the picture's place and installs the override for this call."""
     model = executor.class_obj.diffusion_model
-    family = family_of(model)
-    assert family is not None  # attach was called with it
+    family: Family = transformer_options[FAMILY_KEY]
     with model_call(executor.class_obj, t, transformer_options) as call:
         try:
             layout = Layout.of_call(family, model, x, c_crossattn, kwargs)

@@ -64,11 +64,30 @@ SVD = {
     "merge_factor": 0.0,
     "video_kernel_size": [3, 1, 1],
 }
+FLUX = {
+    "image_model": "flux",
+    "in_channels": 4,
+    "out_channels": 4,
+    "patch_size": 2,
+    "vec_in_dim": 1280,
+    "context_in_dim": 32,
+    "hidden_size": 32,
+    "mlp_ratio": 2.0,
+    "num_heads": 2,
+    "depth": 1,
+    "depth_single_blocks": 1,
+    "axes_dim": [4, 6, 6],
+    "theta": 10000,
+    "txt_ids_dims": [],
+    "qkv_bias": True,
+    "guidance_embed": True,
+}
 CONFIGS = {
     "SD15": (comfy.supported_models.SD15, SD15),
     "SDXL": (comfy.supported_models.SDXL, SDXL),
     "SSD1B": (comfy.supported_models.SSD1B, SSD_1B),
     "SVD": (comfy.supported_models.SVD_img2vid, SVD),
+    "Flux": (comfy.supported_models.Flux, FLUX),
 }
 
 
@@ -122,6 +141,12 @@ def sample(
 @pytest.fixture(scope="session")
 def unet() -> Callable[..., ModelPatcher]:
     return make_unet
+
+
+@pytest.fixture(scope="session")
+def flux() -> ModelPatcher:
+    """The smallest transformer: one block of each kind. More of them are in tests/transformers."""
+    return make_unet("Flux")
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,8 @@
 
 import logging
 
-import comfy.latent_formats
-import comfy.model_base
-import comfy.supported_models
 import pytest
 import torch
-from comfy.model_patcher import ModelPatcher
 
 
 def test_a_ratio_above_what_the_strides_allow(unet, token_merge):
@@ -36,33 +32,6 @@ def test_what_is_no_model(not_a_model, token_merge, token_downsample):
     for node in (token_merge, token_downsample):
         with pytest.raises(TypeError, match=r"model is \w+, expected a MODEL"):
             node(not_a_model)
-
-
-@pytest.fixture
-def flux() -> ModelPatcher:
-    config = {
-        "image_model": "flux",
-        "in_channels": 4,
-        "out_channels": 4,
-        "patch_size": 2,
-        "vec_in_dim": 8,
-        "context_in_dim": 8,
-        "hidden_size": 32,
-        "mlp_ratio": 2.0,
-        "num_heads": 2,
-        "depth": 1,
-        "depth_single_blocks": 1,
-        "axes_dim": [4, 6, 6],
-        "theta": 10000,
-        "txt_ids_dims": [],
-        "qkv_bias": True,
-        "guidance_embed": True,
-        "dtype": torch.float32,
-    }
-    model_config = comfy.supported_models.Flux(config)
-    model_config.unet_config = config
-    model = comfy.model_base.Flux(model_config, device="cpu")
-    return ModelPatcher(model, torch.device("cpu"), torch.device("cpu"))
 
 
 def test_soft_weights_on_a_model_whose_keys_carry_positions(flux, token_merge):

@@ -35,3 +35,18 @@ def test_a_window_opens_and_closes_inside_a_compiled_model(
         model = token_merge(compiled(unet("SD15")), **inputs)
     torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
     torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("order", ["compiled last", "compiled first"])
+@pytest.mark.parametrize("window", [{"start_percent": 0.5}, {"end_percent": 0.5}])
+def test_a_window_opens_and_closes_inside_a_compiled_transformer(
+    order, window, flux, token_merge, token_downsample, denoise
+):
+    torch._dynamo.reset()
+    for node in (token_merge, token_downsample):
+        expected = denoise(node(flux, **window), steps=3)
+        assert not torch.equal(expected, denoise(flux, steps=3))
+        model = compiled(node(flux, **window)) if order == "compiled last" else None
+        model = model or node(compiled(flux), **window)
+        torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
+    torch._dynamo.reset()
