@@ -38,15 +38,18 @@ def test_a_window_opens_and_closes_inside_a_compiled_model(
 
 
 @pytest.mark.parametrize("order", ["compiled last", "compiled first"])
-@pytest.mark.parametrize("window", [{"start_percent": 0.5}, {"end_percent": 0.5}])
+@pytest.mark.parametrize(
+    ("node_name", "window"),
+    [("token_merge", {"start_percent": 0.5}), ("token_downsample", {"end_percent": 0.5})],
+)
 def test_a_window_opens_and_closes_inside_a_compiled_transformer(
-    order, window, flux, token_merge, token_downsample, denoise
+    order, node_name, window, flux, denoise, request
 ):
     torch._dynamo.reset()
-    for node in (token_merge, token_downsample):
-        expected = denoise(node(flux, **window), steps=3)
-        assert not torch.equal(expected, denoise(flux, steps=3))
-        model = compiled(node(flux, **window)) if order == "compiled last" else None
-        model = model or node(compiled(flux), **window)
-        torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
+    node = request.getfixturevalue(node_name)
+    expected = denoise(node(flux, **window), steps=3)
+    assert not torch.equal(expected, denoise(flux, steps=3))
+    last = order == "compiled last"
+    model = compiled(node(flux, **window)) if last else node(compiled(flux), **window)
+    torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
     torch._dynamo.reset()
