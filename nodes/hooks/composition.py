@@ -32,7 +32,8 @@ class Reduction:
         """What ``settings`` reduce in layers of this resolution."""
         if isinstance(settings, DownsampleSettings):
             budgeted = settings.max_tokens > 0 and downsample in self.resolutions[:2]
-            acts = budgeted or self.factor(settings, downsample) > 1
+            fewer_frames = settings.temporal_factor > 1
+            acts = budgeted or fewer_frames or self.factor(settings, downsample) > 1
             return frozenset({"keys_and_values"} if acts else ())
         if downsample > (settings.max_downsample or self.resolutions[0]):
             return frozenset()

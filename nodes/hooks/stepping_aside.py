@@ -17,12 +17,14 @@ class RunReport:
     """Collects over the model calls of one run.
 
     reduced: layers by (tokens, queries left, keys and values left). left_alone: layers by reason.
-    notes: what is no matter of single layers.
+    notes: what is no matter of single layers. passed_over: reasons that matter only where nothing
+    was reduced.
     """
 
     reduced: dict[tuple[int, int, int], set[Layer]] = field(default_factory=dict)
     left_alone: dict[str, set[Layer]] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
+    passed_over: set[str] = field(default_factory=set)
 
     def reduce(self, layer: Layer, tokens: int, queries: int, keys_and_values: int) -> None:
         self.reduced.setdefault((tokens, queries, keys_and_values), set()).add(layer)
@@ -32,6 +34,9 @@ class RunReport:
 
     def note(self, text: str) -> None:
         self.notes.add(text)
+
+    def pass_over(self, reason: str) -> None:
+        self.passed_over.add(reason)
 
     def log(self, why_idle: str) -> None:
         """One line per outcome. why_idle: said where no layer was reduced or stepped aside."""
@@ -52,5 +57,6 @@ class RunReport:
             logger.warning("Token Merge: %s.", note)
         if not self.reduced:
             nothing = "Token Merge: no layer was reduced in this run"
+            reasons = " and ".join(sorted(self.passed_over)) or why_idle
             known = self.left_alone or self.notes
-            logger.warning("%s.", nothing if known else f"{nothing}: {why_idle}")
+            logger.warning("%s.", nothing if known else f"{nothing}: {reasons}")

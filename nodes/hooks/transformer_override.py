@@ -125,12 +125,15 @@ def _plans(
     if block is None:
         return None
     try:
+        _refuse_other_masks(tensors.mask, tokens)
         stream = call.layout.stream(tokens, options)
         plans = _plan_stream(call, block, stream, tensors, options)
     except UnknownLayoutError as reason:
-        # Models that do not tell their block also attend among the prompt's tokens alone.
         if call.total_blocks:
             call.run.report.step_aside(block, str(reason))
+        else:
+            # It may be right: such a model also attends among the prompt's tokens alone.
+            call.run.report.pass_over(str(reason))
         return None
     except ValueError as refusal:
         call.run.report.step_aside(block, str(refusal))
@@ -145,6 +148,15 @@ def _plans(
     keys = plans.keys_and_values.length if plans.keys_and_values else tokens
     call.run.report.reduce(block, tokens, queries, keys)
     return plans
+
+
+def _refuse_other_masks(mask: Tensor | None, tokens: int) -> None:
+    """Raises ValueError where the mask is not of one column per key and one row per query."""
+    if mask is None:
+        return
+    sides = (*[1] * (2 - mask.ndim), *mask.shape)[-2:]
+    if not {*sides} <= {1, tokens} or sides[-1] == 1 != tokens:
+        raise ValueError(f"its mask of shape {tuple(mask.shape)} does not fit its {tokens} tokens")
 
 
 def _plan_stream(
