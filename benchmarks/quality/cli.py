@@ -48,17 +48,20 @@ def _train(options: argparse.Namespace, console: Console) -> None:
 
 
 def _measure(options: argparse.Namespace, console: Console) -> None:
+    import torch
+
     from ..results import machine_facts
-    from . import measure, sampling, speed, weights
+    from . import measure, sampling, speed, tables, weights
     from .pairs import Pairs
     from .report import Report
     from .variants import variants
 
-    model = weights.load(options.weights, options.device)
-    mark = measure.fingerprint(model)
+    model = weights.load(options.weights, options.device, torch.bfloat16)
+    exact = weights.load(options.weights, options.device)
+    mark = measure.fingerprint(exact)
     pairs = Pairs.make(options.pairs, options.tokens, options.kept)
     kept = options.kept / f"runs-{mark}-{options.tokens}"
-    bench = measure.Bench(model, pairs, sampling.STEPS, kept)
+    bench = measure.Bench(model, exact, pairs, sampling.STEPS, kept)
     place = options.out / "results.json"
     report = Report.read(place)
     if report.model.get("fingerprint", mark) != mark:
@@ -67,6 +70,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
     report.model = {"file": options.weights.name, "fingerprint": mark}
     report.settings = {
         "pairs": options.pairs,
+        "computed in": "bfloat16",
         "tokens": f"{options.tokens} x {options.tokens}",
         "sampler": f"euler, normal schedule, {sampling.STEPS} steps, cfg 1",
         "predictions": f"{measure.PREDICTED} pictures, all steps",
@@ -78,12 +82,14 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         if "predictions" in options.parts:
             measure.measure_predictions(bench, chosen, report, place, progress)
         if "pictures" in options.parts:
+            measure.measure_floor(bench, report, place)
             measure.measure_pictures(bench, chosen, report, place, progress)
         if "speed" in options.parts:
             rounds = options.rounds
             speed.measure(model, pairs, chosen, rounds, speed.TOKENS, report, place, progress)
     speed.add_published(report, chosen, places.SPEED_RESULTS)
     report.write(place)
+    console.print(tables.table(report))
     console.print(f"Numbers: {place}", soft_wrap=True)
 
 
@@ -91,7 +97,7 @@ def _draw(options: argparse.Namespace, console: Console) -> None:
     from .drawing import draw
 
     for file in draw(options.out, options.weights, options.kept, options.tokens):
-        console.print(f"Picture: {file}", soft_wrap=True)
+        console.print(f"Drawn: {file}", soft_wrap=True)
 
 
 def _limit_threads(threads: int | None) -> None:

@@ -21,11 +21,12 @@ STYLES: dict[str, dict[str, Any]] = {
 SIGMA_LINES = (
     "Token Merge 0.5",
     "tomesd 0.5",
+    "Token Merge 0.5, random",
     "Token Merge 0.5, keys and values",
     "Token Merge 0.5, queries",
-    "TomePatchModel 0.5",
     "Token Downsample ×2",
     "Token Downsample ×2, area",
+    "queries merged 0.5, Downsample ×2",
     "HyperTile",
 )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from . import curves, measure, places, sampling, sheets, weights
+from rich.console import Console
+
+from . import curves, measure, places, sampling, sheets, tables, weights
 from .pairs import Pairs
 from .report import Measured, Report
 from .sheets import Row
@@ -15,14 +17,16 @@ SHOWN = (
     "Token Merge 0.5",
     "tomesd 0.5",
     "Token Downsample ×2",
-    "Token Downsample ×2, area",
-    "TomePatchModel 0.5",
+    "queries merged 0.5, Downsample ×2",
     "HyperTile",
+    "TomePatchModel 0.5",
+    "Token Merge 0.5, random",
     "Token Merge 0.7",
     "tomesd 0.7",
 )
 SEEDS = 8
 SAMPLES = 32
+WIDTH = 130
 
 
 def draw(folder: Path, weights_file: Path, kept: Path, tokens: int) -> list[Path]:
@@ -39,10 +43,13 @@ def draw(folder: Path, weights_file: Path, kept: Path, tokens: int) -> list[Path
     model = weights.load(weights_file)
     pairs = Pairs.make(SAMPLES, tokens, kept)
     runs = kept / f"runs-{measure.fingerprint(model)}-{tokens}"
-    bench = measure.Bench(model, pairs, sampling.STEPS, runs)
+    bench = measure.Bench(model, model, pairs, sampling.STEPS, runs)
     samples = bench.plain_pictures()
     place = weights_file.with_name("samples.png")
     files.append(sheets.sample_sheet(samples, pairs.captions, place))
+    with open(folder / "tables.txt", "w", encoding="utf-8") as file:
+        Console(file=file, width=WIDTH).print(tables.table(report))
+    files.append(folder / "tables.txt")
     rows = [Row("plain", samples[:SEEDS])]
     for variant in variants():
         measured = report.of(variant.name, variant.kind)

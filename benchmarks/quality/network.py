@@ -27,7 +27,7 @@ class Shape:
     head: int = 64
 
     def config(self) -> dict[str, Any]:
-        """The arguments of ComfyUI's ``UNetModel``."""
+        """The arguments of ComfyUI's ``UNetModel``, all but what it computes in."""
         levels = len(LEVELS)
         return {
             "image_size": 32,
@@ -47,7 +47,6 @@ class Shape:
             "use_temporal_attention": False,
             "adm_in_channels": None,
             "legacy": False,
-            "dtype": torch.float32,
         }
 
 
@@ -74,9 +73,14 @@ class _Config(comfy.supported_models.SD15):
     sampling_settings: ClassVar[dict[str, Any]] = {"zsnr": True}
 
 
-def build(shape: Shape, scales: Tensor, device: torch.device | str = "cpu") -> ModelPatcher:
-    """MODEL with weights yet to be set, as a patcher."""
-    config = _Config(shape.config())
+def build(
+    shape: Shape,
+    scales: Tensor,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> ModelPatcher:
+    """MODEL with weights yet to be set, as a patcher. dtype: of weights and of computing."""
+    config = _Config({**shape.config(), "dtype": dtype})
     config.latent_format = Latent(scales)
     prediction = comfy.model_base.ModelType.V_PREDICTION
     model = comfy.model_base.BaseModel(config, model_type=prediction, device=device)

@@ -19,6 +19,7 @@ class Measured:
     kernel_distance: of the set to drawn pictures of the same captions. velocity_error: mean
     squared, of the model's output on plain's states, one number a step. seconds, plain_seconds:
     mean of a round's calls, round by round. published: speed-up on SD 1.5 at 768 x 768.
+    pictures_of: the variant whose pictures stand for these, as all its predictions are the same.
     """
 
     name: str
@@ -31,6 +32,13 @@ class Measured:
     seconds: list[float] = field(default_factory=list)
     plain_seconds: list[float] = field(default_factory=list)
     published: float | None = None
+    pictures_of: str | None = None
+
+    def copy_pictures(self, twin: Measured) -> None:
+        """Take over what was measured on the same pictures."""
+        for name in ("squared_error", "ssim", "features", "kernel_distance"):
+            setattr(self, name, getattr(twin, name))
+        self.pictures_of = twin.name
 
     @property
     def mean_squared_error(self) -> float | None:
@@ -60,7 +68,8 @@ class Measured:
 class Report:
     """machine, model, settings: what the numbers depend on. sigmas: of the steps.
 
-    plain_kernel_distance: of plain's own pictures to the drawn ones.
+    plain_kernel_distance: of plain's own pictures to the drawn ones. floor: PSNR of plain against
+    plain in single precision.
     """
 
     machine: dict[str, Any] = field(default_factory=dict)
@@ -68,6 +77,7 @@ class Report:
     settings: dict[str, Any] = field(default_factory=dict)
     sigmas: list[float] = field(default_factory=list)
     plain_kernel_distance: float | None = None
+    floor: float | None = None
     variants: list[Measured] = field(default_factory=list)
 
     @classmethod

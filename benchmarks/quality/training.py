@@ -67,7 +67,7 @@ class Recipe:
         return self.last_rate + (self.rate - self.last_rate) * (1 + math.cos(math.pi * share)) / 2
 
 
-ON_CPU = Recipe((Stage(16, 32, 700), Stage(32, 8, 1500), Stage(64, 2, 900)), ema=0.997)
+ON_CPU = Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997)
 """For one or two cores and somewhat more than an hour."""
 ON_GPU = Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999)
 

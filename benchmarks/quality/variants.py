@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-import torch
 from comfy.model_patcher import ModelPatcher
-from torch import Tensor
 
 from .. import ours, peers
 from ..settings import MERGE_ALL, MERGE_QUERIES, TARGETS, Setting
 
-Kind = Literal["ours", "peer", "floor"]
+Kind = Literal["ours", "peer"]
 Patch = Callable[[ModelPatcher], ModelPatcher]
 
 FINEST = 1
@@ -43,43 +41,31 @@ def variants() -> list[Variant]:
     half = MERGE_ALL.name
     down = "downsample ×2, keys and values"
     return [
-        Variant("plain, one row at a time", "floor", _row_by_row, pictures=8),
         Variant("Token Merge 0.5", "ours", _merge(), (half, "ours, local")),
         Variant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
         Variant("Token Downsample ×2", "ours", _downsample(2), (down, "ours")),
         Variant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
-        Variant("Token Downsample ×2, area", "ours", _downsample(2, method="area")),
-        Variant("Token Merge 0.5, global", "ours", _merge(matching="global")),
+        Variant("queries merged 0.5, Downsample ×2", "ours", _both(0.5, 2)),
         Variant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
+        Variant("Token Merge 0.5, random", "ours", _merge(matching="random")),
         Variant("TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")),
-        Variant("Token Merge 0.5, keys and values", "ours", _merge(target=KEYS)),
         Variant(
             "Token Merge 0.5, queries",
             "ours",
             _merge(target=QUERIES),
             (MERGE_QUERIES.name, "ours, local"),
         ),
-        Variant("Token Downsample ×4, area", "ours", _downsample(4, method="area")),
+        Variant("Token Downsample ×2, area", "ours", _downsample(2, method="area")),
+        Variant("Token Downsample ×4", "ours", _downsample(4)),
         Variant("ToDo ×4", "peer", _todo(4)),
-        Variant("Token Merge 0.7", "ours", _merge(ratio=0.7)),
         Variant("tomesd 0.7", "peer", _tomesd(0.7)),
-        Variant("queries merged 0.5, Downsample ×2 area", "ours", _both(0.5, 2)),
+        Variant("Token Merge 0.7", "ours", _merge(ratio=0.7)),
+        Variant("queries merged 0.7, Downsample ×2", "ours", _both(0.7, 2)),
+        Variant("Token Merge 0.5, keys and values", "ours", _merge(target=KEYS)),
         Variant("Token Merge 0.5, last 40 % exact", "ours", _merge(end_percent=0.6)),
         Variant("Token Merge 0.5, first 40 % exact", "ours", _merge(start_percent=0.4)),
-        Variant(
-            "Token Downsample ×2 area, last 40 % exact",
-            "ours",
-            _downsample(2, method="area", end_percent=0.6),
-        ),
-        Variant(
-            "Token Downsample ×2 area, first 40 % exact",
-            "ours",
-            _downsample(2, method="area", start_percent=0.4),
-        ),
-        Variant("Token Merge 0.3", "ours", _merge(ratio=0.3)),
-        Variant("tomesd 0.3", "peer", _tomesd(0.3)),
-        Variant("Token Merge 0.5, last 20 % exact", "ours", _merge(end_percent=0.8)),
-        Variant("Token Merge 0.5, first 20 % exact", "ours", _merge(start_percent=0.2)),
+        Variant("Token Downsample ×2, last 40 % exact", "ours", _downsample(2, end_percent=0.6)),
+        Variant("Token Downsample ×2, first 40 % exact", "ours", _downsample(2, start_percent=0.4)),
         *_predictions_only(),
     ]
 
@@ -88,9 +74,9 @@ def _predictions_only() -> list[Variant]:
     """Settings whose error per step is worth knowing, and cheap to know."""
     merges: dict[str, dict[str, Any]] = {
         "k-th": {"matching": "k-th"},
-        "random": {"matching": "random"},
+        "global": {"matching": "global"},
         "toma": {"matching": "toma"},
-        "global, keys and values": {"matching": "global", "target": KEYS},
+        "random, keys and values": {"matching": "random", "target": KEYS},
         "fixed destinations": {"random_destinations": False},
         "refresh_steps 1": {"refresh_steps": 1},
         "refresh_steps 4": {"refresh_steps": 4},
@@ -103,7 +89,7 @@ def _predictions_only() -> list[Variant]:
         "×2, bilinear": (2, "bilinear"),
         "×3": (3, "nearest-exact"),
         "×3, area": (3, "area"),
-        "×4": (4, "nearest-exact"),
+        "×4, area": (4, "area"),
     }
     return [
         *(
@@ -116,26 +102,10 @@ def _predictions_only() -> list[Variant]:
             )
             for name, (factor, method) in downsamples.items()
         ),
-        Variant("queries merged 0.3, Downsample ×2 area", "ours", _both(0.3, 2), pictures=0),
+        Variant("queries merged 0.5, Downsample ×1.5", "ours", _both(0.5, 1.5), pictures=0),
+        Variant("Token Merge 0.3", "ours", _merge(ratio=0.3), pictures=0),
+        Variant("tomesd 0.3", "peer", _tomesd(0.3), pictures=0),
     ]
-
-
-def _row_by_row(model: ModelPatcher) -> ModelPatcher:
-    """Nothing but another order of additions: the noise under all other figures."""
-
-    def split(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
-        rows = range(len(call["input"]))
-        return torch.cat([apply_model(**_row(call, row)) for row in rows])
-
-    clone = model.clone()
-    clone.set_model_unet_function_wrapper(split)
-    return clone
-
-
-def _row(call: dict[str, Any], row: int) -> dict[str, Any]:
-    one = slice(row, row + 1)
-    context = {"c_crossattn": call["c"]["c_crossattn"][one]}
-    return {"x": call["input"][one], "t": call["timestep"][one], **call["c"], **context}
 
 
 def _merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
@@ -147,7 +117,7 @@ def _downsample(factor: float, **inputs: Any) -> Patch:
 
 
 def _both(ratio: float, factor: float) -> Patch:
-    merge, downsample = _merge(ratio, QUERIES), _downsample(factor, method="area")
+    merge, downsample = _merge(ratio, QUERIES), _downsample(factor)
     return lambda model: downsample(merge(model))
 
 

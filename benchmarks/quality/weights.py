@@ -23,14 +23,18 @@ def save(
 ) -> None:
     """weights: of the UNet, by its names. facts: what else the file is to say of itself."""
     tensors = {name: weight.detach().half().contiguous().cpu() for name, weight in weights.items()}
-    about = {"shape": asdict(shape), "unet_config": _config(shape), **facts}
+    about = {"shape": asdict(shape), "unet_config": shape.config(), **facts}
     place.parent.mkdir(parents=True, exist_ok=True)
     metadata = {name: json.dumps(value) for name, value in about.items()}
     save_file({**tensors, SCALES: scales.float().contiguous()}, place, metadata)
 
 
-def load(place: Path = places.WEIGHTS, device: torch.device | str = "cpu") -> ModelPatcher:
-    """MODEL, computing in single precision.
+def load(
+    place: Path = places.WEIGHTS,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> ModelPatcher:
+    """MODEL, computing in ``dtype``.
 
     Raises FileNotFoundError where the file is missing, KeyError where it lacks a weight.
     """
@@ -39,16 +43,10 @@ def load(place: Path = places.WEIGHTS, device: torch.device | str = "cpu") -> Mo
     with safe_open(place, "pt") as file:
         shape = network.Shape(**json.loads(file.metadata()["shape"]))
         tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-    model = network.build(shape, tensors.pop(SCALES), device)
+    model = network.build(shape, tensors.pop(SCALES), device, dtype)
     unet = model.model.diffusion_model
     for name, weight in unet.named_parameters():
         weight.requires_grad_(False)
         weight.data.copy_(tensors[name])
     unet.eval()
     return model
-
-
-def _config(shape: network.Shape) -> dict[str, Any]:
-    config = shape.config()
-    del config["dtype"]  # the reader's choice
-    return config
