@@ -123,6 +123,7 @@ def _plans(
         return None  # cross-attention
     block = call.block(options)
     if block is None:
+        call.run.report.pass_over("its attention calls do not tell which block is running")
         return None
     try:
         _refuse_other_masks(tensors.mask, tokens)
