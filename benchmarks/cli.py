@@ -17,6 +17,7 @@ PARTS = (
     "transformer",
     "planning",
     "similarity",
+    "correction",
     "compile",
     "published",
 )
@@ -104,7 +105,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         choices=[*PARTS, "all"],
         default="all",
         help="whole models, one block's self-attention, diffusion transformers, planning alone, "
-        "what matching finds on photographs, torch.compile, or the published table (all: on a CPU "
+        "what matching finds on photographs, what reducing keys does to attention there, "
+        "torch.compile, or the published table (all: on a CPU "
         "without the last)",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")

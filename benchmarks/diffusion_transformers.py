@@ -73,13 +73,14 @@ NARROW_WAN: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Transformer:
-    """name: with the number of its blocks. width, context: where its configuration keeps the
+    """blocks: their number. width, context: where its configuration keeps the
     channels of a token and of the prompt. joint: picture and prompt attend to each other in one
     sequence, the prompt first; else the prompt has cross-attention of its own. video: its latents
     have frames. narrow: a configuration that is used where only the code is tested.
     """
 
     name: str
+    blocks: str
     family: type
     config: dict[str, Any]
     narrow: dict[str, Any]
@@ -105,11 +106,18 @@ class Transformer:
         return best if environment.on_gpu else torch.float32
 
     def name_in(self, environment: Environment) -> str:
-        return f"{self.name} (narrow)" if environment.narrow else self.name
+        name = f"{self.name}, {self.blocks}"
+        return f"{name} (narrow)" if environment.narrow else name
+
+    def attention_in(self, environment: Environment) -> str:
+        config = self.config_in(environment)
+        heads = config["num_heads"]
+        return f"{self.name}'s attention ({heads} heads of {config[self.width] // heads})"
 
 
 FLUX_SHAPED = Transformer(
-    "Flux, 2 blocks",
+    "Flux",
+    "2 blocks",
     comfy.supported_models.Flux,
     FLUX,
     NARROW_FLUX,
@@ -119,7 +127,8 @@ FLUX_SHAPED = Transformer(
     video=False,
 )
 WAN_SHAPED = Transformer(
-    "Wan 1.3B, 1 block",
+    "Wan 1.3B",
+    "1 block",
     comfy.supported_models.WAN21_T2V,
     WAN,
     NARROW_WAN,

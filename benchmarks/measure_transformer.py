@@ -30,37 +30,34 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
             gc.collect()
             model, built = clip.transformer.build(environment), clip.transformer
         assert model is not None
-        _measure(session, "transformer", clip, clip.rounds, model, environment)
+        case = _case("transformer", clip.transformer.name_in(environment), clip, environment)
+        _measure(session, case, clip, clip.rounds, model)
     model = None
     gc.collect()
     for clip in clips:
         stage = transformer_stage.build(clip, environment)
-        rounds = clip.attention_rounds
-        _measure(session, "transformer attention", clip, rounds, stage, environment)
+        name = clip.transformer.attention_in(environment)
+        case = _case("transformer attention", name, clip, environment)
+        _measure(session, case, clip, clip.attention_rounds, stage)
 
 
-def _measure(
-    session: Session,
-    part: str,
-    clip: Clip,
-    rounds: int,
-    model: ModelPatcher,
-    environment: Environment,
-) -> None:
-    transformer, stream = clip.transformer, clip.stream
-    config = model.model.model_config.unet_config
-    request = clip.request(config)
+def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
+    stream = clip.stream
     of_prompt = f" and {stream.before} of the prompt" if stream.before else ""
-    case = Case(
+    return Case(
         part=part,
-        model=transformer.name_in(environment),
+        model=model,
         height=clip.height,
         width=clip.width,
-        rows=request.rows,
-        dtype=str(transformer.dtype_in(environment)).removeprefix("torch."),
+        rows=1,
+        dtype=str(clip.transformer.dtype_in(environment)).removeprefix("torch."),
         note=f"{stream.grid.tokens} tokens of the picture{of_prompt}",
         frames=clip.frames,
     )
+
+
+def _measure(session: Session, case: Case, clip: Clip, rounds: int, model: ModelPatcher) -> None:
+    request = clip.request(model.model.model_config.unet_config)
     runners = [_runner(model, variant, request) for variant in variants(clip)]
     session.measure(case, runners, rounds, warm_up=clip.warm_up)
 

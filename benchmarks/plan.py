@@ -89,6 +89,7 @@ def measure(session: Session, options: argparse.Namespace) -> None:
     steps: list[tuple[str, Callable[[], None]]] = [
         ("planning", partial(_planning, session, options, environment)),
         ("similarity", partial(_similarity, session, options)),
+        ("correction", partial(_correction, session, options)),
         ("attention", partial(_attention, session, options, environment)),
         *(("unet", partial(_unet, session, options, environment, name)) for name in options.model),
         ("transformer", partial(_transformer, session, options, environment)),
@@ -120,6 +121,22 @@ def _similarity(session: Session, options: argparse.Namespace) -> None:
         for side in ((32,) if options.quick else (64, 128))
         for ratio in ((0.5,) if options.quick else (0.25, 0.5))
         for noise in similarity.NOISE_LEVELS
+    ]
+    session.results.write(session.out)
+
+
+def _correction(session: Session, options: argparse.Namespace) -> None:
+    # Here, as in _similarity.
+    from . import correction, similarity
+
+    side = 16 if options.quick else correction.SIDE
+    photographs = similarity.PHOTOGRAPHS[: 2 if options.quick else None]
+    session.results.correction = [
+        one
+        for prompt_tokens in (correction.PROMPT_TOKENS, 0)
+        for noise in (similarity.NOISE_LEVELS[::3] if options.quick else similarity.NOISE_LEVELS)
+        for sharpness in correction.SHARPNESS
+        for one in correction.measure(noise, sharpness, prompt_tokens, side, photographs)
     ]
     session.results.write(session.out)
 

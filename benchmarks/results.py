@@ -92,6 +92,25 @@ class Similarity:
         return self.local / self.everywhere
 
 
+@dataclass(frozen=True)
+class Correction:
+    """Squared error of attention on fewer keys, as a share of whole attention's output squared.
+
+    Means over the photographs. reduction: which keys and values are left. sharpness: factor on
+    the scores. prompt_tokens: beside the picture. sharing: among how many keys whole attention
+    spreads a query's weight. without, corrected: by the log of the number of tokens that each key
+    stands for.
+    """
+
+    reduction: str
+    noise: float
+    sharpness: float
+    prompt_tokens: int
+    sharing: float
+    without: float
+    corrected: float
+
+
 @dataclass
 class Results:
     """All cases of one machine."""
@@ -100,6 +119,7 @@ class Results:
     cases: list[Case] = field(default_factory=list)
     planning: list[Planning] = field(default_factory=list)
     similarity: list[Similarity] = field(default_factory=list)
+    correction: list[Correction] = field(default_factory=list)
 
     @classmethod
     def read(cls, folder: Path) -> Results:
@@ -114,7 +134,8 @@ class Results:
         ]
         planning = [Planning(**one) for one in data["planning"]]
         similarity = [Similarity(**one) for one in data["similarity"]]
-        return cls(data["machine"], cases, planning, similarity)
+        correction = [Correction(**one) for one in data.get("correction", [])]
+        return cls(data["machine"], cases, planning, similarity, correction)
 
     def write(self, folder: Path) -> None:
         """Replace the file at once, so that an interruption leaves the earlier one whole."""

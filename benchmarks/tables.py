@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from .published import PUBLISHED, STEPS
-from .results import Case, Measured, Planning, Results, Similarity
+from .results import Case, Correction, Measured, Planning, Results, Similarity
 from .summary import Ratio, Row, growth, rows, slope
 
 TITLES = {
@@ -33,6 +33,8 @@ def everything(results: Results) -> Group:
         parts.append(planning_table(results.planning))
     if results.similarity:
         parts.append(similarity_table(results.similarity))
+    if results.correction:
+        parts.append(correction_table(results.correction))
     published = [case for case in results.cases if case.part == "published"]
     if published:
         parts.append(published_table(published))
@@ -149,6 +151,40 @@ def similarity_table(similarity: list[Similarity]) -> Table:
             f"{one.noise:g}", f"{one.ratio:g}", f"{one.tokens:,}", *numbers, f"{one.worst:.1%}"
         )
     return table
+
+
+def correction_table(correction: list[Correction]) -> Table:
+    """Errors without -> with the correction, by sharpness; the smaller one is bold."""
+    table = Table(
+        title="Squared error of attention on fewer keys, in % of whole attention's output squared",
+        caption="without -> with the log of the number of tokens that a key stands for",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    table.add_column("scores times", no_wrap=True)
+    sharpness = list(dict.fromkeys(one.sharpness for one in correction))
+    for factor in sharpness:
+        table.add_column(f"{factor:g}", justify="right", no_wrap=True)
+    for (prompt_tokens, noise), members in groupby(
+        correction, key=lambda one: (one.prompt_tokens, one.noise)
+    ):
+        found = {(one.reduction, one.sharpness): one for one in members}
+        beside = f"{prompt_tokens} prompt tokens beside" if prompt_tokens else "picture alone"
+        table.add_row(f"[bold]{beside}, noise {noise:g}")
+        sharing = {one.sharpness: one.sharing for one in found.values()}
+        table.add_row("  keys that share the weight", *(f"{sharing[s]:.0f}" for s in sharpness))
+        for name in dict.fromkeys(reduction for reduction, _ in found):
+            table.add_row(f"  {name}", *(_errors(found[name, s]) for s in sharpness))
+    return table
+
+
+def _errors(one: Correction) -> str:
+    without, corrected = f"{100 * one.without:.2f}", f"{100 * one.corrected:.2f}"
+    if without == corrected:
+        return f"{without} -> {corrected}"
+    if one.corrected < one.without:
+        return f"{without} -> [bold]{corrected}[/]"
+    return f"[bold]{without}[/] -> {corrected}"
 
 
 def published_table(cases: list[Case]) -> Table:

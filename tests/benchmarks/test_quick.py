@@ -45,7 +45,7 @@ def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results
 def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
     parts = {"unet", "attention", "compile", "published", *TRANSFORMER_PARTS}
     assert {case.part for case in quick[1].cases} == parts
-    assert quick[1].planning and quick[1].similarity
+    assert quick[1].planning and quick[1].similarity and quick[1].correction
     assert {"processor", "cores", "torch", "comfyui", "commit", "date"} <= set(quick[1].machine)
 
 
@@ -112,7 +112,8 @@ def test_numbers_tables_and_plots_are_left(quick: tuple[Path, Results]) -> None:
     tables = (out / "tables.txt").read_text(encoding="utf-8")
     assert "of limit" in tables and "TomePatchModel" in tables and "slope" in tables
     plots = {path.name for path in out.glob("*.png")}
-    assert plots == {"speed-up-sd15-narrow.png", "speed-up-sdxl-narrow.png", "planning.png"}
+    speedups = {"speed-up-sd15-narrow.png", "speed-up-sdxl-narrow.png", "transformers.png"}
+    assert plots == speedups | {"planning.png", "correction.png"}
     for path in out.glob("*.png"):
         with Image.open(path) as picture:
             assert min(picture.size) > 200
