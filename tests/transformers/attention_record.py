@@ -1,77 +1,91 @@
-"""What reaches the attention of a model, noted from where other nodes sit too."""
+"""What models ask of attention and what reaches the kernel, noted where other nodes sit too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
+from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from einops import rearrange
 from torch import Tensor
+
+OVERRIDE = "optimized_attention_override"
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionCall:
-    """One call. q: (B, Nq, C); k: (B, Nk, Ck); v: (B, Nk, Cv); mask as the model gave it."""
+    """q: (B, H, Nq, D). k, v: (B, G, Nk, D), G being H or fewer. mask: as it was given.
+
+    block: (kind, number) as far as the model tells which block is running, else None.
+    """
 
     q: Tensor
     k: Tensor
     v: Tensor
     mask: Tensor | None
+    block: tuple[str, int] | None
+
+    @classmethod
+    def of(
+        cls, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None = None, **options: Any
+    ) -> AttentionCall:
+        """From the arguments of ComfyUI's functions; copied, for models write in place."""
+        if not options.get("skip_reshape"):
+            channels = q.shape[-1] // heads
+            q, k, v = (
+                rearrange(x.flatten(2), "b n (h d) -> b h n d", d=channels) for x in (q, k, v)
+            )
+        state = options.get("transformer_options") or {}
+        number = state.get("block_index")
+        return cls(
+            q.clone(),
+            k.clone(),
+            v.clone(),
+            mask=None if mask is None else mask.clone(),
+            block=None if number is None else (state.get("block_type", ""), number),
+        )
 
     @property
     def lengths(self) -> tuple[int, int]:
         """(Nq, Nk)"""
-        return self.q.shape[1], self.k.shape[1]
+        return self.q.shape[2], self.k.shape[2]
 
 
+@dataclass
 class AttentionRecord:
-    """The attention calls of one or more runs, in order."""
+    """Call by call: what a model asked for, and what the kernel got."""
 
-    def __init__(self) -> None:
-        self.calls: list[AttentionCall] = []
+    asked: list[AttentionCall] = field(default_factory=list)
+    reached: list[AttentionCall] = field(default_factory=list)
 
-    @property
-    def lengths(self) -> list[tuple[int, int]]:
-        """(Nq, Nk) of every call."""
-        return [call.lengths for call in self.calls]
-
-    def before(self, model: ModelPatcher) -> ModelPatcher:
-        """A clone with an override that notes and goes on.
-
-        A node that comes later and keeps this override calls it in turn, so it notes what that
-        node hands to the kernel.
-        """
-        return self._install(model, None)
-
-    def after(self, model: ModelPatcher) -> ModelPatcher:
-        """The same for a node that comes later than others: notes what the model hands over."""
-        options = model.model_options["transformer_options"]
-        return self._install(model, options.get("optimized_attention_override"))
-
-    def _install(self, model: ModelPatcher, previous: Callable[..., Any] | None) -> ModelPatcher:
-        def override(attention: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            self.calls.append(_noted(*args, **kwargs))
-            if previous is not None:
-                return previous(attention, *args, **kwargs)
-            return attention(*args, **kwargs)
-
+    def watch(self, model: ModelPatcher) -> ModelPatcher:
+        """A clone that notes; to be put last, as a node that keeps the override it finds."""
         clone = model.clone()
-        clone.model_options["transformer_options"]["optimized_attention_override"] = override
+        clone.add_wrapper_with_key(WrappersMP.APPLY_MODEL, "attention_record", self._wrap)
         return clone
 
+    def _wrap(
+        self,
+        executor: WrapperExecutor,
+        x: Tensor,
+        t: Tensor,
+        c_concat: Tensor | None,
+        c_crossattn: Tensor | None,
+        control: Any,
+        transformer_options: dict[str, Any],
+        **kwargs: Any,
+    ) -> Tensor:
+        found = transformer_options.get(OVERRIDE)
 
-def _noted(
-    q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None = None, *args: Any, **kw: Any
-) -> AttentionCall:
-    heads_first = bool(kw.get("skip_reshape"))
-    q, k, v = (_tokens_second(x, heads_first) for x in (q, k, v))
-    return AttentionCall(q, k, v, None if mask is None else mask.clone())
+        def override(attention: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            def kernel(*args: Any, **options: Any) -> Any:
+                self.reached.append(AttentionCall.of(*args, **options))
+                return attention(*args, **options)
 
+            self.asked.append(AttentionCall.of(*args, **options))
+            return found(kernel, *args, **options) if found else kernel(*args, **options)
 
-def _tokens_second(x: Tensor, heads_first: bool) -> Tensor:
-    """(B, H, N, D), (B, N, H, D) or (B, N, C) -> (B, N, C), copied: models write in place."""
-    if x.ndim == 4:
-        x = rearrange(x, "b h n d -> b n (h d)" if heads_first else "b n h d -> b n (h d)")
-    return x.clone()
+        options = {**transformer_options, OVERRIDE: override}
+        return executor(x, t, c_concat, c_crossattn, control, options, **kwargs)

@@ -7,14 +7,16 @@ it are its tokens. Attention mixes them, so the first calls tell.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, groupby
+from typing import Any
 
 import torch
 from attention_record import AttentionCall, AttentionRecord
 from small_models import Family, Run
 from torch import Tensor
 
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "picture": {"latent_seed": 11},
     "reference": {"reference_seed": 13},
     "text": {"prompt_seed": 12, "extras_seed": 14},
@@ -46,10 +48,11 @@ def record(family: Family, run: Run, noise: Tensor | None = None) -> list[Attent
     """The attention calls of one call of the plain model."""
     calls = AttentionRecord()
     run = replace(run, steps=1, cfg=1.0)
-    run.sample(calls.before(family.model()), family, noise=noise)
-    return calls.calls
+    run.sample(calls.watch(family.model()), family, noise=noise)
+    return calls.asked
 
 
+@cache
 def find_places(family: Family, run: Run) -> Places:
     """Of the tokens in the main blocks.
 
@@ -78,13 +81,13 @@ def _kinds(plain: AttentionCall, changed: dict[str, AttentionCall]) -> tuple[str
     differs = {what: changed_rows(plain, call) for what, call in changed.items()}
     return tuple(
         next((what for what, rows in differs.items() if rows[n]), "padding")
-        for n in range(plain.v.shape[1])
+        for n in range(plain.v.shape[2])
     )
 
 
 def changed_rows(first: AttentionCall, second: AttentionCall) -> Tensor:
     """Which rows of the values differ. (Nk,) bool"""
-    return (first.v != second.v).any(dim=2).any(dim=0)
+    return (first.v != second.v).any(dim=3).flatten(0, 1).any(dim=0)
 
 
 def rows_of_token(
@@ -95,8 +98,9 @@ def rows_of_token(
     plain: what ``record(family, run)`` gave.
     """
     noise = run.latent(family).clone()
-    cells = (slice(n * side, (n + 1) * side) for n, side in zip(token, family.patch, strict=True))
-    noise[(slice(None), slice(None), *cells)] += 1.0
+    cells = [slice(n * side, (n + 1) * side) for n, side in zip(token, family.patch, strict=True)]
+    index = (slice(None), slice(None), *cells)
+    noise[index] += 1.0
     pairs = zip(plain, record(family, run, noise), strict=True)
     first = next(rows for rows in (changed_rows(a, b) for a, b in pairs) if rows.any())
     return [int(n) for n in first.nonzero()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from math import prod
 from typing import Any, Literal
 
 import torch
@@ -25,19 +24,15 @@ def no_extras(generator: Generator, size: tuple[int, ...]) -> Conditioning:
 class References:
     """Reference latents, given beside the prompt.
 
-    grids: tokens of each, as (height, width). key: of the conditioning. listed: it holds a list
-    of latents rather than one. options: what else must be given with them.
+    grids: tokens of each, as (height, width); none: one as large as the picture. key: of the
+    conditioning. listed: it holds a list of latents rather than one. options: what else must be
+    given with them.
     """
 
     grids: tuple[tuple[int, int], ...] = ((2, 3), (3, 2))
     key: str = "reference_latents"
     listed: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def tokens(self) -> int:
-        """Of all references together."""
-        return sum(prod(grid) for grid in self.grids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +45,8 @@ class Family:
     prompt_width: features per token of the prompt. extras: further conditioning, from a generator
     and the latent's size. mask: whether a prompt may bring, or needs, an ``attention_mask``.
     grid: of the usual latent, in tokens; axes that are not named have one. batches: ComfyUI
-    itself can compute more than one latent per call.
+    itself can compute more than one latent per call. pads: it fills up a latent that the patch
+    does not divide.
     """
 
     name: str
@@ -64,6 +60,7 @@ class Family:
     mask: Literal["", "possible", "needed"] = ""
     grid: tuple[int, ...] = (6, 8)
     batches: bool = True
+    pads: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -78,6 +75,10 @@ class Family:
         fill(model.diffusion_model)
         return ModelPatcher(model, torch.device("cpu"), torch.device("cpu"))
 
+    @property
+    def is_video(self) -> bool:
+        return len(self.grid) > 2
+
     def token_grid(self, *grid: int) -> tuple[int, ...]:
         """One number per axis; the usual grid if none is named."""
         grid = grid or self.grid
@@ -88,13 +89,20 @@ class Family:
         pairs = zip(self.token_grid(*grid), self.patch, strict=True)
         return tuple(side * cells for side, cells in pairs)
 
-    def reference_conditioning(self, generator: Generator) -> Conditioning:
+    def reference_sizes(self, size: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Of the reference latents beside a latent of ``size``."""
+        if self.references is None:
+            return []
+        same = (*[1] * (len(size) - 2), *size[-2:])
+        return [self.latent_size(*grid) for grid in self.references.grids] or [same]
+
+    def reference_conditioning(self, generator: Generator, size: tuple[int, ...]) -> Conditioning:
         """{} for a family without references."""
         if self.references is None:
             return {}
         latents = [
-            torch.randn(1, self.channels, *self.latent_size(*grid), generator=generator)
-            for grid in self.references.grids
+            torch.randn(1, self.channels, *sides, generator=generator)
+            for sides in self.reference_sizes(size)
         ]
         value: list[Tensor] | Tensor = latents if self.references.listed else latents[0]
         return {self.references.key: value, **self.references.options}

@@ -79,7 +79,7 @@ IMAGES = (
         TWO,
         24,
         llama,
-        References(grids=((6, 8),), key="concat_latent_image", listed=False),
+        References(grids=(), key="concat_latent_image", listed=False),
     ),
     Family("OmniGen2", known.Omnigen2, small.OMNIGEN2, 16, TWO, 24, mask="needed"),
     Family(

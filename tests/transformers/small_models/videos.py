@@ -38,7 +38,8 @@ def first_frame(generator: Generator, size: tuple[int, ...]) -> Conditioning:
 
 def control_video(generator: Generator, size: tuple[int, ...]) -> Conditioning:
     """VACE's second video."""
-    return {"vace_frames": [torch.randn(1, 32, *size, generator=generator)]}
+    frames = torch.randn(1, 32, *size, generator=generator)
+    return {"vace_frames": [frames], "vace_mask": [torch.ones(1, 64, *size)]}
 
 
 def letters_and_vision(generator: Generator, size: tuple[int, ...]) -> Conditioning:
@@ -80,8 +81,9 @@ VIDEOS = (
         16,
         FLAT,
         24,
-        references=References(grids=((6, 8),)),
+        references=References(grids=()),
         grid=CLIP,
+        pads=False,
     ),
     Family(
         "Wan with references last",
@@ -102,9 +104,18 @@ VIDEOS = (
         24,
         control_video,
         grid=CLIP,
+        pads=False,
     ),
     Family(
-        "HunyuanVideo", known.HunyuanVideo, small.HUNYUAN_VIDEO, 16, FLAT, 24, pooled, grid=CLIP
+        "HunyuanVideo",
+        known.HunyuanVideo,
+        small.HUNYUAN_VIDEO,
+        16,
+        FLAT,
+        24,
+        pooled,
+        grid=CLIP,
+        pads=False,
     ),
     Family(
         "HunyuanVideo with a reference",
@@ -114,9 +125,10 @@ VIDEOS = (
         FLAT,
         24,
         pooled,
-        References(grids=((6, 8),), key="ref_latent", listed=False),
+        References(grids=(), key="ref_latent", listed=False),
         grid=CLIP,
         batches=False,
+        pads=False,
     ),
     Family(
         "HunyuanVideo 1.5",
@@ -129,10 +141,12 @@ VIDEOS = (
         grid=CLIP,
     ),
     Family("LTXV", known.LTXV, small.LTXV, 128, DOT, 24, mask="needed", grid=CLIP),
-    Family("Cosmos", known.CosmosT2V, small.COSMOS_VIDEO, 16, FLAT, 24, grid=CLIP),
+    Family("Cosmos", known.CosmosT2V, small.COSMOS_VIDEO, 16, FLAT, 24, grid=CLIP, pads=False),
     Family("Cosmos Predict2", known.CosmosT2IPredict2, small.PREDICT2, 16, FLAT, 24, grid=CLIP),
     Family("Anima", SmallAdapter, {**small.PREDICT2, "image_model": "anima"}, 16, FLAT, 24),
-    Family("Mochi", known.GenmoMochi, small.MOCHI, 12, FLAT, 24, mask="needed", grid=CLIP),
+    Family(
+        "Mochi", known.GenmoMochi, small.MOCHI, 12, FLAT, 24, mask="needed", grid=CLIP, pads=False
+    ),
     Family("CogVideoX", known.CogVideoX_T2V, small.COGVIDEO, 16, FLAT, 24, grid=CLIP),
     Family(
         "CogVideoX 1.5",
@@ -143,7 +157,17 @@ VIDEOS = (
         24,
         grid=CLIP,
     ),
-    Family("Kandinsky 5", known.Kandinsky5, small.KANDINSKY, 16, FLAT, 24, pooled, grid=CLIP),
+    Family(
+        "Kandinsky 5",
+        known.Kandinsky5,
+        small.KANDINSKY,
+        16,
+        FLAT,
+        24,
+        pooled,
+        grid=CLIP,
+        pads=False,
+    ),
     Family(
         "Kandinsky 5 Image",
         known.Kandinsky5Image,
@@ -152,5 +176,6 @@ VIDEOS = (
         (2, 2),
         24,
         pooled,
+        pads=False,
     ),
 )

@@ -1,0 +1,187 @@
+"""Both nodes beside other nodes that sit in attention."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from attention_record import OVERRIDE, AttentionRecord
+from comfy.patcher_extension import WrappersMP
+from comfy_extras.nodes_flux import FluxKVCache
+from expected import pairs
+from small_models import IMAGES, VIDEOS, Run
+
+FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
+SEVERAL = ("Flux Kontext", "Qwen-Image", "OmniGen2", "SD3", "Wan 2.1 T2V", "HiDream-I1", "Lens")
+RUN = Run(steps=1)
+
+
+@pytest.fixture(params=SEVERAL)
+def family(request):
+    return FAMILIES[request.param]
+
+
+@pytest.fixture(params=["merge", "downsample"])
+def node(request, token_merge, token_downsample):
+    return token_merge if request.param == "merge" else token_downsample
+
+
+class OtherNode:
+    """Doubles what attention gives, and notes how many tokens it was asked for."""
+
+    def __init__(self):
+        self.lengths = []
+
+    def put_on(self, model):
+        """As the nodes do that replace attention by a faster one: nothing is kept."""
+        clone = model.clone()
+        clone.model_options["transformer_options"][OVERRIDE] = self.attend
+        return clone
+
+    def attend(self, attention, q, k, *args, **kwargs):
+        tokens = 2 if kwargs.get("skip_reshape") else 1
+        self.lengths.append((q.shape[tokens], k.shape[tokens]))
+        return attention(q, k, *args, **kwargs) * 2
+
+
+def reduced_lengths(model, family):
+    record = AttentionRecord()
+    RUN.sample(record.watch(model), family)
+    return [call.lengths for call in record.reached]
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_another_attention_sees_the_reduced_tokens(family, node, order):
+    other = OtherNode()
+    model = family.model()
+    model = node(other.put_on(model)) if order == "before" else other.put_on(node(model))
+    picture = RUN.sample(model, family)
+    assert other.lengths == reduced_lengths(node(family.model()), family)
+    assert not torch.allclose(picture, RUN.sample(node(family.model()), family))
+
+
+def test_an_override_that_a_later_node_puts_around_ours_sees_every_token(family, node):
+    calls = []
+
+    def wrapper(executor, x, t, c_concat, c_crossattn, control, transformer_options, **kwargs):
+        ours = transformer_options[OVERRIDE]
+
+        def around(attention, q, *args, **kwargs):
+            out = ours(attention, q, *args, **kwargs)
+            calls.append((q, out))
+            return out
+
+        options = {**transformer_options, OVERRIDE: around}
+        return executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
+
+    model = node(family.model())
+    picture = RUN.sample(model, family)
+    model = model.clone()
+    model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, "later node", wrapper)
+    assert torch.equal(RUN.sample(model, family), picture)
+    record = AttentionRecord()
+    RUN.sample(record.watch(family.model()), family)
+    assert len(calls) == len(record.asked)
+    for (q, out), asked in zip(calls, record.asked, strict=True):
+        assert q.numel() == asked.q.numel()
+        assert out.numel() == asked.q.numel()
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+@pytest.mark.parametrize("name", ["Flux", "Flux 2", "Qwen-Image", "Krea 2"])
+def test_attention_patches_see_every_token(name, node, order):
+    family = FAMILIES[name]
+    seen = []
+
+    def inputs(q, k, v, pe=None, attn_mask=None, extra_options=None):
+        seen.append((q.shape[2], k.shape[2], v.shape[2]))
+        return {"q": q, "k": k, "v": v, "pe": pe, "attn_mask": attn_mask}
+
+    def output(out, extra_options):
+        seen.append((out.shape[1],))
+        return out
+
+    def patched(model):
+        clone = model.clone()
+        clone.set_model_attn1_patch(inputs)
+        clone.set_model_attn1_output_patch(output)
+        return clone
+
+    plain = RUN.sample(patched(family.model()), family)
+    whole = seen.copy()
+    seen.clear()
+    model = family.model()
+    model = node(patched(model)) if order == "before" else patched(node(model))
+    picture = RUN.sample(model, family)
+    assert seen == whole
+    assert whole
+    assert torch.equal(picture, RUN.sample(node(family.model()), family))
+    assert not torch.equal(picture, plain)
+
+
+def test_keys_that_a_patch_adds_stay(node):
+    """As adapters do that let the picture attend to more than the model foresaw."""
+    family = FAMILIES["Flux"]
+
+    def more_keys(q, k, v, pe=None, attn_mask=None, extra_options=None):
+        k, v = (torch.cat([x, x[:, :, :3]], dim=2) for x in (k, v))
+        return {"k": k, "v": v, "pe": torch.cat([pe, pe[:, :, :3]], dim=2)}
+
+    model = node(family.model()).clone()
+    model.set_model_attn1_patch(more_keys)
+    record = AttentionRecord()
+    RUN.sample(record.watch(model), family)
+    for asked, reached in zip(record.asked, record.reached, strict=True):
+        assert asked.lengths == (55, 58)
+        assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k)
+
+
+def test_text_that_a_patch_adds_stays(node):
+    """As ComfyUI's USOStyleReference does, which puts a picture's style before the prompt."""
+    family = FAMILIES["Flux Kontext"]
+
+    def more_text(inputs):
+        for name in ("txt", "txt_ids"):
+            inputs[name] = torch.cat([inputs[name][:, :3], inputs[name]], dim=1)
+        return inputs
+
+    model = node(family.model()).clone()
+    model.set_model_post_input_patch(more_text)
+    record = AttentionRecord()
+    RUN.sample(record.watch(model), family)
+    for asked, reached in zip(record.asked, record.reached, strict=True):
+        channels = asked.k.shape[3]
+        assert asked.lengths == (70, 70)
+        assert reached.lengths[1] < 70
+        assert torch.equal(reached.k[:, :, :10, :channels], asked.k[:, :, :10])
+        assert torch.equal(reached.k[:, :, -12:, :channels], asked.k[:, :, -12:])
+
+
+def test_cached_references_stay_whole(node):
+    """ComfyUI's FluxKVCache takes reference tokens out after a step and adds their keys alone."""
+    family = FAMILIES["Flux 2 with references at timestep zero"]
+    plain = family.model()
+    for model in (FluxKVCache.execute(node(plain))[0], node(FluxKVCache.execute(plain)[0])):
+        record = AttentionRecord()
+        picture = Run(steps=2).sample(record.watch(model), family)
+        assert torch.isfinite(picture).all()
+        first, later = record.reached[:4], record.reached[4:]
+        for asked, reached in zip(record.asked, first, strict=False):
+            assert asked.lengths == (572, 572)
+            assert reached.lengths[1] < 572
+        for asked, reached in zip(record.asked[4:], later, strict=True):
+            assert asked.lengths == (560, 572)
+            assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k)
+
+
+def test_merged_queries_and_downsampled_keys_compose(family, token_merge, token_downsample):
+    for model in (
+        token_downsample(token_merge(family.model(), target="queries")),
+        token_merge(token_downsample(family.model()), target="queries"),
+    ):
+        record = AttentionRecord()
+        RUN.sample(record.watch(model), family)
+        for pair in pairs(record, family, RUN):
+            if pair.kinds:
+                full, picture = len(pair.kinds), pair.kinds.count("picture")
+                left = (full - picture // 2, full - picture + picture // 4)
+                assert pair.reached.lengths == left

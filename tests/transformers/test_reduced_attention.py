@@ -1,0 +1,126 @@
+"""Which tokens reach the kernel in every family, against places that were found from outside."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+from attention_record import AttentionRecord
+from expected import LAID_OUT_ANEW, pairs, rows_left_by_downsampling
+from small_models import IMAGES, VIDEOS, Run
+
+REACHED = (*IMAGES, *VIDEOS)
+VIDEO_FAMILIES = [family for family in VIDEOS if family.is_video]
+
+
+@pytest.fixture(params=REACHED, ids=str)
+def family(request):
+    return request.param
+
+
+def watched(model, family, run):
+    record = AttentionRecord()
+    run.sample(record.watch(model), family)
+    return list(pairs(record, family, run))
+
+
+def assert_untouched(pair):
+    assert torch.equal(pair.asked.q, pair.reached.q)
+    assert torch.equal(pair.asked.k, pair.reached.k)
+    assert torch.equal(pair.asked.v, pair.reached.v)
+
+
+def assert_keys_are(pair, rows):
+    """Exactly these rows of what the model asked for; channels behind them hold group sizes."""
+    channels = pair.asked.k.shape[3]
+    assert pair.reached.lengths == (pair.asked.lengths[0], len(rows))
+    assert torch.equal(pair.reached.q[..., :channels], pair.asked.q)
+    assert torch.equal(pair.reached.k[..., :channels], pair.asked.k[:, :, rows])
+    assert torch.equal(pair.reached.v[..., :channels], pair.asked.v[:, :, rows])
+
+
+@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
+def test_downsampling_drops_picture_keys_and_nothing_else(family, size, token_downsample):
+    run = Run.of_tokens(family, *size, steps=1)
+    seen = watched(token_downsample(family.model(), factor=2), family, run)
+    for pair in seen:
+        if pair.kinds is None:
+            assert_untouched(pair)
+        else:
+            grid = run.token_grid(family)
+            rows = rows_left_by_downsampling(pair.kinds, grid, 2)
+            dropped = prod(grid) - prod(grid[:-2]) * (size[0] // 2) * (size[1] // 2)
+            assert len(rows) == len(pair.kinds) - dropped
+            assert_keys_are(pair, rows)
+    assert any(pair.kinds for pair in seen) is (family.name not in LAID_OUT_ANEW)
+
+
+@pytest.mark.parametrize("family", VIDEO_FAMILIES, ids=str)
+@pytest.mark.parametrize("factor", [1, 2])
+def test_temporal_factor_drops_frames(family, factor, token_downsample):
+    run = Run(steps=1)
+    model = token_downsample(family.model(), factor=factor, temporal_factor=2)
+    for pair in watched(model, family, run):
+        if pair.kinds:
+            rows = rows_left_by_downsampling(pair.kinds, run.token_grid(family), factor, 2)
+            assert pair.kinds.count("picture") - (len(pair.kinds) - len(rows)) == 48 // factor**2
+            assert_keys_are(pair, rows)
+
+
+@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
+def test_merging_leaves_other_tokens_as_they_are(family, size, token_merge):
+    run = Run.of_tokens(family, *size, steps=1)
+    for pair in watched(token_merge(family.model(), ratio=0.5), family, run):
+        if pair.kinds is None:
+            assert_untouched(pair)
+            continue
+        before = pair.kinds.index("picture")
+        picture = pair.kinds.count("picture")
+        left = picture - picture // 2
+        channels = pair.asked.k.shape[3]
+        assert pair.reached.lengths == (len(pair.kinds) - picture // 2,) * 2
+        for name in ("q", "k", "v"):
+            asked = getattr(pair.asked, name)
+            reached = getattr(pair.reached, name)[..., :channels]
+            assert torch.equal(reached[:, :, :before], asked[:, :, :before])
+            assert torch.equal(reached[:, :, before + left :], asked[:, :, before + picture :])
+        for name in ("q", "k"):
+            full = getattr(pair.asked, name)[0, 0, before : before + picture]
+            stands = getattr(pair.reached, name)[0, 0, before : before + left, :channels]
+            found = (stands[:, None] == full[None]).all(dim=2)
+            assert found.any(dim=1).all(), f"{name} has rows that are no token's"
+            assert found.any(dim=0).sum() == left, f"{name} holds a token twice"
+        assert_nothing_of_the_values_is_lost(pair)
+
+
+def assert_nothing_of_the_values_is_lost(pair):
+    """Values times the sizes that the kernel weighs them with sum up to what they were."""
+    channels = pair.asked.v.shape[3]
+    if pair.asked.mask is None:
+        sizes = (pair.reached.k[0, 0, :, channels] * channels**-0.5).exp()
+    else:
+        sizes = pair.reached.mask.flatten(0, -2)[-1].exp()
+    assert sizes.sum() == pytest.approx(len(pair.kinds), abs=1e-2)
+    torch.testing.assert_close(
+        torch.einsum("n,bhnd->bhd", sizes, pair.reached.v[..., :channels]),
+        pair.asked.v.sum(dim=2),
+        atol=1e-2,
+        rtol=1e-3,
+    )
+
+
+@pytest.mark.parametrize("name", ["Flux", "Qwen-Image", "OmniGen2", "SD3.5 medium", "LTXV"])
+@pytest.mark.parametrize(
+    ("target", "queries_stay", "keys_stay"),
+    [("keys and values", True, False), ("queries", False, True)],
+)
+def test_target_decides_what_is_merged(name, target, queries_stay, keys_stay, token_merge):
+    (family,) = (family for family in REACHED if family.name == name)
+    run = Run(steps=1)
+    for pair in watched(token_merge(family.model(), ratio=0.5, target=target), family, run):
+        if pair.kinds:
+            full = len(pair.kinds)
+            merged = full - pair.kinds.count("picture") // 2
+            left = (full if queries_stay else merged, full if keys_stay else merged)
+            assert pair.reached.lengths == left
