@@ -24,7 +24,12 @@ from .client import Client, Prompt, RunError
 from .server import Server, ServerError, link, running
 
 FIRST_SEED = 42
-DEMO_STEPS = 4
+DEMO_STEPS = 8
+DEMO_PROMPT = "a yellow star on a blue background"
+DEMO_PIXELS = 192
+"""A side: 96 x 96 tokens, as many as SD 1.5 has for the workflows' 768 x 768 pixels."""
+SHOWN_PIXELS = 480
+"""Width of a picture on the sheet, at least; its label takes that much."""
 
 # The attention that ComfyUI takes on GPUs by default. On a CPU its default is slower, which would
 # flatter whatever shortens attention.
@@ -81,7 +86,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--checkpoint",
         type=_file,
         metavar="FILE",
-        help="use this checkpoint (default: a small random UNet with SD 1.5's block structure)",
+        help="use this checkpoint (default: a small UNet with SD 1.5's block structure, trained on "
+        "drawn shapes)",
     )
     parser.add_argument(
         "--steps",
@@ -100,7 +106,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--size",
         type=_at_least(64),
         metavar="PIXELS",
-        help="width and height (default: as in the workflow)",
+        help=f"width and height (default: {DEMO_PIXELS}, with --checkpoint as in the workflow)",
     )
     parser.add_argument(
         "--out",
@@ -179,8 +185,9 @@ def _adapt(prompt: Prompt, options: argparse.Namespace) -> Prompt:
     if options.checkpoint:
         prompt = graph.with_values(prompt, graph.LOADER, ckpt_name=options.checkpoint.name)
     else:
-        prompt = graph.with_demo_model(prompt)
-        steps = steps or DEMO_STEPS
+        prompt = graph.with_trained_model(prompt, DEMO_PROMPT)
+        prompt = graph.with_values(prompt, "KSampler", cfg=1.0)
+        steps, size = steps or DEMO_STEPS, size or DEMO_PIXELS
     if steps:
         prompt = graph.with_values(prompt, "KSampler", steps=steps)
     if size:
@@ -226,5 +233,9 @@ def _save(variants: list[Variant], place: Path) -> None:
         seconds, speed, psnr, _ = _figures(variant, plain)
         parts = [f"{seconds} s/step", speed.split(" ")[0], f"PSNR {psnr}"]
         labels.append(f"{variant.name}\n{', '.join(parts[: 1 if variant is plain else 3])}")
-    images = [variant.image for variant in variants if variant.image is not None]
+    images = [
+        picture.enlarged(variant.image, SHOWN_PIXELS)
+        for variant in variants
+        if variant.image is not None
+    ]
     picture.save_side_by_side(images, labels, place)

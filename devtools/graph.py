@@ -47,6 +47,18 @@ def with_demo_model(prompt: Prompt) -> Prompt:
     return prompt
 
 
+def with_trained_model(prompt: Prompt, text: str) -> Prompt:
+    """A copy with every checkpoint loader replaced by the trained model, and a prompt it knows."""
+    prompt = copy.deepcopy(prompt)
+    for node in _of(prompt, LOADER):
+        node.update(class_type="TokenMergeTrainedModel", inputs={})
+    for node in _of(prompt, "KSampler"):
+        for name, words in (("positive", text), ("negative", "")):
+            source, _ = node["inputs"][name]
+            prompt[source]["inputs"]["text"] = words
+    return prompt
+
+
 def with_values(prompt: Prompt, class_type: str, **values: object) -> Prompt:
     """A copy in which every node of this class has these inputs."""
     prompt = copy.deepcopy(prompt)

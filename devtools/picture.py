@@ -26,6 +26,12 @@ def mean_difference(picture: Image.Image, reference: Image.Image) -> float:
     return float(np.mean(np.abs(difference)))
 
 
+def enlarged(picture: Image.Image, least: int) -> Image.Image:
+    """At least ``least`` pixels wide, every pixel a square, so that nothing is smoothed over."""
+    factor = -(-least // picture.width)
+    return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.BOX)
+
+
 def save_side_by_side(pictures: Sequence[Image.Image], labels: Sequence[str], place: Path) -> None:
     """Write one picture: all of these in a row, each with its label of two lines below it."""
     width = sum(picture.width for picture in pictures) + MARGIN * (len(pictures) + 1)

@@ -1,13 +1,13 @@
-"""A node that stands in for a checkpoint, so that the workflows run with nothing downloaded.
+"""Nodes that stand in for a checkpoint, so that the workflows run with nothing downloaded.
 
-For development only: it is linked into the sandbox's ComfyUI and is no part of the shipped pack.
+For development only: linked into the sandbox's ComfyUI, no part of the shipped pack.
 """
 
 from __future__ import annotations
 
 from comfy_api.latest import ComfyExtension, io
 
-from . import models
+from . import models, trained
 
 
 class DemoModel(io.ComfyNode):
@@ -29,11 +29,31 @@ class DemoModel(io.ComfyNode):
         return io.NodeOutput(models.unet(seed), models.clip(seed), models.vae(seed))
 
 
+class TrainedModel(io.ComfyNode):
+    """The outputs of ComfyUI's checkpoint loader, from the weights in benchmarks/quality."""
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="TokenMergeTrainedModel",
+            display_name="Token Merge Trained Model",
+            category="token-merge/development",
+            description="A small trained UNet with SD 1.5's block structure: coloured shapes, "
+            "and a few photographs. One token is 2 x 2 pixels.",
+            inputs=[],
+            outputs=[io.Model.Output(), io.Clip.Output(), io.Vae.Output()],
+        )
+
+    @classmethod
+    def execute(cls) -> io.NodeOutput:
+        return io.NodeOutput(trained.unet(), trained.clip(), trained.HaarVAE())
+
+
 class DemoExtension(ComfyExtension):
-    """Lists the one node."""
+    """Lists the nodes."""
 
     async def get_node_list(self) -> list[type[io.ComfyNode]]:
-        return [DemoModel]
+        return [DemoModel, TrainedModel]
 
 
 async def comfy_entrypoint() -> ComfyExtension:
