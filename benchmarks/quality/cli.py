@@ -11,6 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .. import loading
 from . import places
 
+WIDTH = 130
+"""Of the table; a narrower terminal breaks its lines, which is better than losing columns."""
+
 
 def main(arguments: list[str], kept: Path) -> int:
     """0 where everything was done, 1 where it failed, 130 when interrupted.
@@ -19,6 +22,7 @@ def main(arguments: list[str], kept: Path) -> int:
     """
     options = _parse(arguments, kept)
     console = Console()
+    console.width = max(console.width, WIDTH)
     try:
         loading.load(options.device)
         _limit_threads(options.threads)
@@ -73,7 +77,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         "computed in": "bfloat16",
         "tokens": f"{options.tokens} x {options.tokens}",
         "sampler": f"euler, normal schedule, {sampling.STEPS} steps, cfg 1",
-        "predictions": f"{measure.PREDICTED} pictures, all steps",
+        "predictions": f"{measure.PREDICTED} pictures, every {measure.STRIDE}nd step",
         "speed": f"{speed.TOKENS} x {speed.TOKENS} tokens, 1 row, {len(speed.TIMED)} calls a round",
     }
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
@@ -87,6 +91,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         if "speed" in options.parts:
             rounds = options.rounds
             speed.measure(model, pairs, chosen, rounds, speed.TOKENS, report, place, progress)
+    speed.reuse(report, sorted(options.out.parent.glob("*-tokens")))
     speed.add_published(report, chosen, places.SPEED_RESULTS)
     report.write(place)
     console.print(tables.table(report))
@@ -121,8 +126,15 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
             "--kept", type=_path, default=kept, metavar="DIR", help="pictures and checkpoints"
         )
     for action in (measure, draw):
-        action.add_argument("--out", type=_path, default=places.RESULTS, metavar="DIR")
-        action.add_argument("--tokens", type=int, default=64, metavar="N", help="a side")
+        action.add_argument(
+            "--tokens", type=int, default=64, metavar="N", help="a side (default: %(default)s)"
+        )
+        action.add_argument(
+            "--out",
+            type=_path,
+            metavar="DIR",
+            help="default: benchmarks/quality/results/NxN-tokens",
+        )
     measure.add_argument(
         "--parts",
         nargs="+",
@@ -131,7 +143,10 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     )
     measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
     measure.add_argument("--rounds", type=int, default=3, metavar="N", help="of timing")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.action != "train" and options.out is None:
+        options.out = places.results(options.tokens)
+    return options
 
 
 def _path(text: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from . import curves, measure, places, sampling, sheets, tables, weights
@@ -40,23 +41,33 @@ def draw(folder: Path, weights_file: Path, kept: Path, tokens: int) -> list[Path
         files.append(curves.pareto(report, folder / "quality-against-speed.png"))
     if report.sigmas:
         files.append(curves.error_by_sigma(report, folder / "error-by-sigma.png"))
-    model = weights.load(weights_file)
-    pairs = Pairs.make(SAMPLES, tokens, kept)
-    runs = kept / f"runs-{measure.fingerprint(model)}-{tokens}"
-    bench = measure.Bench(model, model, pairs, sampling.STEPS, runs)
-    samples = bench.plain_pictures()
-    place = weights_file.with_name("samples.png")
-    files.append(sheets.sample_sheet(samples, pairs.captions, place))
     with open(folder / "tables.txt", "w", encoding="utf-8") as file:
         Console(file=file, width=WIDTH).print(tables.table(report))
     files.append(folder / "tables.txt")
+    return [*files, *_sheets(report, folder, weights_file, kept, tokens)]
+
+
+def _sheets(
+    report: Report, folder: Path, weights_file: Path, kept: Path, tokens: int
+) -> list[Path]:
+    """Of as many pictures as plain and each variant have."""
+    if not report.pictures:
+        return []
+    model = weights.load(weights_file, dtype=torch.bfloat16)
+    exact = weights.load(weights_file)
+    pairs = Pairs.make(min(SAMPLES, report.pictures), tokens, kept)
+    runs = kept / f"runs-{measure.fingerprint(exact)}-{tokens}"
+    bench = measure.Bench(model, exact, pairs, sampling.STEPS, runs)
+    samples = bench.plain_pictures()
+    sample_sheet = sheets.sample_sheet(
+        samples, pairs.captions, weights_file.with_name("samples.png")
+    )
     rows = [Row("plain", samples[:SEEDS])]
     for variant in variants():
         measured = report.of(variant.name, variant.kind)
         if variant.name in SHOWN and measured.squared_error:
             rows.append(Row(_label(measured), bench.pictures(variant, SEEDS)))
-    files.append(sheets.contact_sheet(rows, folder / "contact-sheet.png"))
-    return files
+    return [sample_sheet, sheets.contact_sheet(rows, folder / "contact-sheet.png")]
 
 
 def _label(measured: Measured) -> str:

@@ -23,7 +23,9 @@ ROWS = 4
 """Pictures in one model call."""
 PREDICTED = 2
 """Pictures whose steps are predicted by every variant: one batch."""
-CHECKED = 8
+STRIDE = 2
+"""Of the steps that are predicted."""
+CHECKED = 4
 """Pictures that are also made in single precision."""
 
 
@@ -76,7 +78,8 @@ def measure_predictions(
     bench: Bench, variants: Sequence[Variant], report: Report, place: Path, progress: Progress
 ) -> None:
     """The error of the variant's output in each step, on the states of plain's own run."""
-    batch, plain = next(bench.plain_runs(PREDICTED))
+    batch, run = next(bench.plain_runs(PREDICTED))
+    plain = run.every(STRIDE)
     report.sigmas = plain.sigmas[:-1].tolist()
     # The model's output, from the picture that was made of it, as V_PREDICTION has it.
     sigmas = plain.sigmas[:-1].view(-1, 1, 1, 1, 1)
@@ -109,9 +112,11 @@ def measure_pictures(
 ) -> None:
     """Whole pictures of the same seeds, variant by variant."""
     drawn = metrics.pooled(_maps(bench, bench.pairs.drawn))
-    if report.plain_kernel_distance is None:
+    count = len(bench.pairs.captions)
+    if report.pictures < count:
         vectors = metrics.pooled(_maps(bench, bench.plain_pictures()))
         report.plain_kernel_distance = metrics.kernel_distance(vectors, drawn)
+        report.pictures = count
         report.write(place)
     chosen = [variant for variant in variants if variant.pictures]
     task = progress.add_task("pictures", total=len(chosen))
@@ -119,10 +124,10 @@ def measure_pictures(
         measured = report.of(variant.name, variant.kind)
         progress.update(task, description=f"pictures: {variant.name}")
         twin = _twin(report, measured)
-        if twin and not measured.squared_error:
+        if twin:
             measured.copy_pictures(twin)
             report.write(place)
-        elif not measured.squared_error:
+        elif len(measured.squared_error) < min(variant.pictures, count):
             made = bench.pictures(variant, variant.pictures)
             plain = bench.plain_pictures(len(made))
             maps = _maps(bench, made)
@@ -130,19 +135,16 @@ def measure_pictures(
             measured.squared_error = metrics.squared_error(made, plain).tolist()
             measured.ssim = metrics.ssim(made, plain).tolist()
             measured.features = distances.tolist()
-            if len(made) == len(bench.pairs.captions):
-                vectors = metrics.pooled(maps)
-                measured.kernel_distance = metrics.kernel_distance(vectors, drawn)
+            measured.kernel_distance = metrics.kernel_distance(metrics.pooled(maps), drawn)
             report.write(place)
         progress.advance(task)
 
 
 def _twin(report: Report, measured: Measured) -> Measured | None:
-    """A variant with pictures whose every prediction was the same: it makes the same ones."""
-    for other in report.variants:
-        if other.squared_error and other.velocity_error == measured.velocity_error != []:
-            return other
-    return None
+    """An earlier variant whose every prediction was the same: it makes the same pictures."""
+    earlier = report.variants[: report.variants.index(measured)]
+    same = (one for one in earlier if one.velocity_error == measured.velocity_error != [])
+    return next(same, None)
 
 
 def _maps(bench: Bench, pictures: Tensor) -> list[Tensor]:

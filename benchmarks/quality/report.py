@@ -68,8 +68,8 @@ class Measured:
 class Report:
     """machine, model, settings: what the numbers depend on. sigmas: of the steps.
 
-    plain_kernel_distance: of plain's own pictures to the drawn ones. floor: PSNR of plain against
-    plain in single precision.
+    plain_kernel_distance: of plain's own pictures, ``pictures`` of them, to the drawn ones. floor:
+    PSNR of plain against plain in single precision.
     """
 
     machine: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +77,7 @@ class Report:
     settings: dict[str, Any] = field(default_factory=dict)
     sigmas: list[float] = field(default_factory=list)
     plain_kernel_distance: float | None = None
+    pictures: int = 0
     floor: float | None = None
     variants: list[Measured] = field(default_factory=list)
 

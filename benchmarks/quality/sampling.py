@@ -51,6 +51,12 @@ class Trajectory:
     predictions: Tensor
     latent: Tensor
 
+    def every(self, stride: int) -> Trajectory:
+        """The same run, with only some of its steps known."""
+        levels = [*self.sigmas[:-1:stride], self.sigmas[-1]]
+        kept = self.states[::stride], self.predictions[::stride]
+        return Trajectory(torch.stack(levels), *kept, self.latent)
+
 
 def noise_levels(model: ModelPatcher, steps: int = STEPS) -> Tensor:
     """(steps + 1,), falling to 0: ComfyUI's "normal" scheduler."""

@@ -76,6 +76,15 @@ def seconds(model: ModelPatcher, batch: Batch) -> float:
     return sum(calls) / len(calls)
 
 
+def reuse(report: Report, folders: Sequence[Path]) -> None:
+    """Take over times that stand beside pictures of another size: these do not depend on it."""
+    for folder in folders:
+        for other in Report.read(folder / "results.json").variants:
+            own = report.of(other.name, other.kind)
+            if len(other.seconds) > len(own.seconds):
+                own.seconds, own.plain_seconds = other.seconds, other.plain_seconds
+
+
 def add_published(report: Report, variants: Sequence[Variant], folder: Path) -> None:
     """The speed-ups on full-width SD 1.5 that the benchmark has published for 768 x 768."""
     cases = Results.read(folder).cases

@@ -9,6 +9,7 @@ from rich.table import Table
 from .report import Measured, Report
 
 COLUMNS = (
+    "pictures",
     "speed-up",
     "on SD 1.5",
     "PSNR",
@@ -37,6 +38,7 @@ def _order(one: Measured) -> tuple[float, float]:
 
 def _figures(one: Measured) -> tuple[str, ...]:
     return (
+        str(len(one.squared_error) or ""),
         _text(one.speedup, ".2f", "x"),
         _text(one.published, ".2f", "x"),
         _text(one.psnr, ".1f", " dB"),

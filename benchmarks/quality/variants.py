@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core import MergeSettings
+from token_merge.tome_core.settings import Target
 
 from .. import ours, peers
-from ..settings import MERGE_ALL, MERGE_QUERIES, TARGETS, Setting
+from ..settings import MERGE_ALL, MERGE_QUERIES, Setting
+from .candidates import Merging
 
-Kind = Literal["ours", "peer"]
+Kind = Literal["ours", "peer", "candidate"]
 Patch = Callable[[ModelPatcher], ModelPatcher]
 
 FINEST = 1
 """The trained model has self-attention at full latent resolution."""
-ALL, KEYS, QUERIES = TARGETS
+ALL: Target
+KEYS: Target
+QUERIES: Target
+ALL, KEYS, QUERIES = get_args(Target)
 
 
 @dataclass(frozen=True)
 class Variant:
     """One way to run the model.
 
-    published: (setting, name) under which benchmarks/results has its speed-up on SD 1.5, if it
-    has. pictures: how many whole pictures are made at most, which takes long; single predictions
-    are always made.
+    kind: a candidate is what the nodes do not offer. published: (setting, name) under which
+    benchmarks/results has its speed-up on SD 1.5, if it has. pictures: how many whole pictures are
+    made at most, which takes long; single predictions are always made.
     """
 
     name: str
@@ -46,6 +52,7 @@ def variants() -> list[Variant]:
         Variant("Token Downsample ×2", "ours", _downsample(2), (down, "ours")),
         Variant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
         Variant("queries merged 0.5, Downsample ×2", "ours", _both(0.5, 2)),
+        _candidate("0.5", sized=True),
         Variant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
         Variant("Token Merge 0.5, random", "ours", _merge(matching="random")),
         Variant("TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")),
@@ -67,6 +74,25 @@ def variants() -> list[Variant]:
         Variant("Token Downsample ×2, last 40 % exact", "ours", _downsample(2, end_percent=0.6)),
         Variant("Token Downsample ×2, first 40 % exact", "ours", _downsample(2, start_percent=0.4)),
         *_predictions_only(),
+        _candidate("0.5, keys and values", KEYS, pictures=0, sized=True),
+        _candidate("0.5, keys and values", KEYS, pictures=0),
+        _candidate("0.5, keys and values", KEYS, pictures=0, chosen_keys=True),
+        _candidate("0.5, keys and values", KEYS, pictures=0, chosen_keys=True, sized=True),
+        _candidate(
+            "0.5, keys and values",
+            KEYS,
+            pictures=0,
+            chosen_keys=True,
+            chosen_values=True,
+        ),
+        _candidate(
+            "0.5, keys and values",
+            KEYS,
+            pictures=0,
+            chosen_keys=True,
+            chosen_values=True,
+            sized=True,
+        ),
     ]
 
 
@@ -106,6 +132,14 @@ def _predictions_only() -> list[Variant]:
         Variant("Token Merge 0.3", "ours", _merge(ratio=0.3), pictures=0),
         Variant("tomesd 0.3", "peer", _tomesd(0.3), pictures=0),
     ]
+
+
+def _candidate(name: str, target: Target = ALL, pictures: int = 64, **how: bool) -> Variant:
+    words = [word.replace("_", " ") for word, wanted in how.items() if wanted]
+    merging = Merging(MergeSettings(0.5, target=target), **how)
+    return Variant(
+        ", ".join([f"candidate: merge {name}", *words]), "candidate", merging, pictures=pictures
+    )
 
 
 def _merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
