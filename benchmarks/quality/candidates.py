@@ -31,11 +31,13 @@ FINEST = 1
 class Merging:
     """One way to merge in the finest layers.
 
-    chosen_keys, chosen_values: the slot's destination token instead of the mean of its tokens.
+    chosen_queries, chosen_keys, chosen_values: the slot's destination token instead of the mean of
+    its tokens.
     sized: proportional attention, by a mask, so its speed says nothing.
     """
 
     settings: MergeSettings
+    chosen_queries: bool = False
     chosen_keys: bool = False
     chosen_values: bool = False
     sized: bool = False
@@ -71,11 +73,11 @@ class _Block:
         plan = plan_merge(n, grid, settings, self.generator)
         assert isinstance(plan, MergePlan)
         mean = plan.merge(n)
+        picked = n.gather(1, plan.chosen[..., None].expand(-1, -1, n.shape[2]))  # (B, M, C)
         queries, keys, values = n, context, value
         if settings.merges_queries:
-            queries, self.plan = mean, plan
+            queries, self.plan = picked if self.merging.chosen_queries else mean, plan
         if settings.merges_keys_and_values:
-            picked = n.gather(1, plan.chosen[..., None].expand(-1, -1, n.shape[2]))  # (B, M, C)
             keys = picked if self.merging.chosen_keys else mean
             values = picked if self.merging.chosen_values else mean
             self.sizes = plan.sizes

@@ -28,6 +28,8 @@ SIGMA_LINES = (
     "Token Downsample ×2, area",
     "queries merged 0.5, Downsample ×2",
     "HyperTile",
+    "candidate: merge 0.5, sized",
+    "candidate: merge 0.5, keys and values, chosen keys, sized",
 )
 
 
@@ -58,22 +60,24 @@ def pareto(report: Report, place: Path) -> Path:
 
 def error_by_sigma(report: Report, place: Path) -> Path:
     """Which part of the schedule tolerates reduction: one line a variant."""
-    figure, axis = plt.subplots(figsize=(9, 5.5))
+    figure, axis = plt.subplots(figsize=(10, 6))
     by_name = {one.name: one for one in report.variants}
     for name in SIGMA_LINES:
         if name in by_name and by_name[name].velocity_error:
-            _line(axis, report.sigmas, by_name[name])
-    axis.set_xlabel("sigma (the schedule runs from right to left)")
+            _line(axis, by_name[name])
+    steps = range(len(report.sigmas))
+    axis.set_xticks(steps, [f"{sigma:.3g}" for sigma in report.sigmas])
+    axis.set_xlabel("sigma, in the order of the steps")
     axis.set_ylabel("mean squared error of the model's output")
     axis.set_title("Error of one step, on the states of plain's own run", fontsize=10)
     axis.grid(which="both", alpha=0.3)
-    axis.legend(fontsize=8)
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=3, frameon=False)
     return _save(figure, place)
 
 
-def _line(axis: Any, sigmas: list[float], one: Measured) -> None:
-    dashes = "-" if one.kind == "ours" else "--"
-    axis.loglog(sigmas, one.velocity_error, dashes, marker=".", label=one.name)
+def _line(axis: Any, one: Measured) -> None:
+    dashes = {"ours": "-", "peer": "--", "candidate": ":"}[one.kind]
+    axis.semilogy(one.velocity_error, dashes, marker=".", label=one.name)
 
 
 def loss(losses: list[float], tokens: list[int], place: Path, window: int = 50) -> Path:
@@ -83,11 +87,12 @@ def loss(losses: list[float], tokens: list[int], place: Path, window: int = 50) 
     running = np.convolve(values, np.ones(window) / window, mode="valid")
     axis.plot(values, color="tab:blue", alpha=0.15)
     axis.plot(np.arange(len(running)) + window - 1, running, color="tab:blue")
-    for step in range(1, len(tokens)):
-        if tokens[step] != tokens[step - 1]:
+    top = float(running.max())
+    for step in range(len(tokens)):
+        if step == 0 or tokens[step] != tokens[step - 1]:
             axis.axvline(step, color="grey", linewidth=0.8)
-            axis.text(step, axis.get_ylim()[1] * 0.9, f" {tokens[step]} x {tokens[step]} tokens")
-    axis.set_ylim(0, float(running.max()))
+            axis.text(step, top * 0.93, f" {tokens[step]} x {tokens[step]} tokens")
+    axis.set_ylim(0, top)
     axis.set_xlabel("step")
     axis.set_ylabel(f"loss, and its mean over {window} steps")
     axis.grid(alpha=0.3)

@@ -39,7 +39,7 @@ def measure(
 ) -> None:
     """Round by round; plain again before every few variants, so that both see the same machine."""
     batch = Batch(pairs.prompts[:1], (0,), tokens)
-    chosen = [variant for variant in variants if variant.pictures]
+    chosen = [variant for variant in variants if variant.pictures and variant.kind != "candidate"]
     patched = [variant.patch(model) for variant in chosen]
     task = progress.add_task("speed", total=rounds * len(chosen))
     for number in range(rounds):

@@ -52,7 +52,7 @@ def variants() -> list[Variant]:
         Variant("Token Downsample ×2", "ours", _downsample(2), (down, "ours")),
         Variant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
         Variant("queries merged 0.5, Downsample ×2", "ours", _both(0.5, 2)),
-        _candidate("0.5", sized=True),
+        _candidate(ALL, pictures=64, sized=True),
         Variant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
         Variant("Token Merge 0.5, random", "ours", _merge(matching="random")),
         Variant("TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")),
@@ -74,25 +74,7 @@ def variants() -> list[Variant]:
         Variant("Token Downsample ×2, last 40 % exact", "ours", _downsample(2, end_percent=0.6)),
         Variant("Token Downsample ×2, first 40 % exact", "ours", _downsample(2, start_percent=0.4)),
         *_predictions_only(),
-        _candidate("0.5, keys and values", KEYS, pictures=0, sized=True),
-        _candidate("0.5, keys and values", KEYS, pictures=0),
-        _candidate("0.5, keys and values", KEYS, pictures=0, chosen_keys=True),
-        _candidate("0.5, keys and values", KEYS, pictures=0, chosen_keys=True, sized=True),
-        _candidate(
-            "0.5, keys and values",
-            KEYS,
-            pictures=0,
-            chosen_keys=True,
-            chosen_values=True,
-        ),
-        _candidate(
-            "0.5, keys and values",
-            KEYS,
-            pictures=0,
-            chosen_keys=True,
-            chosen_values=True,
-            sized=True,
-        ),
+        *_candidates(),
     ]
 
 
@@ -134,12 +116,27 @@ def _predictions_only() -> list[Variant]:
     ]
 
 
-def _candidate(name: str, target: Target = ALL, pictures: int = 64, **how: bool) -> Variant:
+def _candidates() -> list[Variant]:
+    """Means or chosen tokens, with and without proportional attention."""
+    return [
+        _candidate(KEYS),
+        _candidate(KEYS, sized=True),
+        _candidate(KEYS, chosen_keys=True),
+        _candidate(KEYS, chosen_keys=True, sized=True),
+        _candidate(KEYS, chosen_keys=True, chosen_values=True),
+        _candidate(KEYS, chosen_keys=True, chosen_values=True, sized=True),
+        _candidate(KEYS, 0.75, chosen_keys=True, sized=True),
+        _candidate(KEYS, 0.75, sized=True),
+        _candidate(QUERIES, chosen_queries=True),
+        _candidate(ALL, chosen_keys=True, sized=True),
+    ]
+
+
+def _candidate(target: Target, ratio: float = 0.5, pictures: int = 0, **how: bool) -> Variant:
     words = [word.replace("_", " ") for word, wanted in how.items() if wanted]
-    merging = Merging(MergeSettings(0.5, target=target), **how)
-    return Variant(
-        ", ".join([f"candidate: merge {name}", *words]), "candidate", merging, pictures=pictures
-    )
+    what = f"candidate: merge {ratio}" + ("" if target == ALL else f", {target}")
+    merging = Merging(MergeSettings(ratio, target=target), **how)
+    return Variant(", ".join([what, *words]), "candidate", merging, pictures=pictures)
 
 
 def _merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:

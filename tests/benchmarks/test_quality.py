@@ -12,6 +12,7 @@ from rich.console import Console
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from benchmarks.quality import codec, metrics, network, sampling, scenes, text, train, weights
+from benchmarks.quality.report import Report
 from benchmarks.quality.training import Recipe, Stage
 
 
@@ -101,6 +102,20 @@ def test_kernel_distance_tells_distributions_apart() -> None:
     x, y = torch.randn(2, 200, 16, generator=generator)
     same, other = metrics.kernel_distance(x, y), metrics.kernel_distance(x + 1, y)
     assert abs(same) < 0.1 < other
+
+
+def test_a_report_reads_back_what_it_wrote(tmp_path: Path) -> None:
+    place = tmp_path / "results.json"
+    assert Report.read(place) == Report()
+    report = Report(sigmas=[14.5, 0.03], pictures=2)
+    measured = report.of("ours", "ours")
+    measured.squared_error = [0.01, 0.0001]
+    measured.seconds, measured.plain_seconds = [1.0, 2.0], [2.0, 3.0]
+    report.write(place)
+    again = Report.read(place)
+    assert again == report
+    assert again.of("ours", "ours").psnr == pytest.approx(30.0)
+    assert again.of("ours", "ours").speedup == pytest.approx(1.75)
 
 
 def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path: Path) -> None:
