@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
@@ -16,7 +16,7 @@ OVERRIDE = "optimized_attention_override"
 
 @dataclass(frozen=True, eq=False)
 class AttentionCall:
-    """q: (B, H, Nq, D). k, v: (B, G, Nk, D), G being H or fewer. mask: as it was given.
+    """q, out: (B, H, Nq, D). k, v: (B, G, Nk, D), G being H or fewer. mask: as it was given.
 
     block: (kind, number) as far as the model tells which block is running, else None.
     """
@@ -26,6 +26,7 @@ class AttentionCall:
     v: Tensor
     mask: Tensor | None
     block: tuple[str, int] | None
+    out: Tensor | None = None
 
     @classmethod
     def of(
@@ -46,6 +47,12 @@ class AttentionCall:
             mask=None if mask is None else mask.clone(),
             block=None if number is None else (state.get("block_type", ""), number),
         )
+
+    def with_out(self, out: Tensor) -> AttentionCall:
+        """out: (B, H, Nq, D) or (B, Nq, H·D), as the caller wanted it."""
+        if out.ndim == 3:
+            out = rearrange(out, "b n (h d) -> b h n d", h=self.q.shape[1])
+        return replace(self, out=out.clone())
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -81,11 +88,15 @@ class AttentionRecord:
 
         def override(attention: Callable[..., Any], *args: Any, **options: Any) -> Any:
             def kernel(*args: Any, **options: Any) -> Any:
-                self.reached.append(AttentionCall.of(*args, **options))
-                return attention(*args, **options)
+                call = AttentionCall.of(*args, **options)
+                out = attention(*args, **options)
+                self.reached.append(call.with_out(out))
+                return out
 
-            self.asked.append(AttentionCall.of(*args, **options))
-            return found(kernel, *args, **options) if found else kernel(*args, **options)
+            call = AttentionCall.of(*args, **options)
+            out = found(kernel, *args, **options) if found else kernel(*args, **options)
+            self.asked.append(call.with_out(out))
+            return out
 
         options = {**transformer_options, OVERRIDE: override}
         return executor(x, t, c_concat, c_crossattn, control, options, **kwargs)

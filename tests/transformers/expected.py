@@ -10,8 +10,8 @@ from attention_record import AttentionCall, AttentionRecord
 from small_models import Family, Run
 from token_places import find_places
 
-LAID_OUT_ANEW = ("HiDream-E1",)
-"""Their pictures are interwoven with references: both nodes leave them alone."""
+LAID_OUT_ANEW = {"HiDream-E1": "image_cond", "LTXV with keyframes": "keyframe_idxs"}
+"""With what conditioning. Their pictures are interwoven with references or guides."""
 
 
 @dataclass(frozen=True)

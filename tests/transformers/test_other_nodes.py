@@ -86,6 +86,22 @@ def test_an_override_that_a_later_node_puts_around_ours_sees_every_token(family,
         assert out.numel() == asked.q.numel()
 
 
+def test_the_options_of_a_call_stay_as_they_were(family, node):
+    """Whoever called the model may use its dictionary again for another call."""
+    changed = []
+
+    def wrapper(executor, x, t, c_concat, c_crossattn, control, transformer_options, **kwargs):
+        before = transformer_options.copy()
+        out = executor(x, t, c_concat, c_crossattn, control, transformer_options, **kwargs)
+        changed.append({name for name in transformer_options if name not in before})
+        return out
+
+    model = family.model().clone()
+    model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, "earlier node", wrapper)
+    RUN.sample(node(model), family)
+    assert changed == [set()]
+
+
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("name", ["Flux", "Flux 2", "Qwen-Image", "Krea 2"])
 def test_attention_patches_see_every_token(name, node, order):

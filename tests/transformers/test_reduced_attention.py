@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -38,6 +39,7 @@ def assert_keys_are(pair, rows):
     assert torch.equal(pair.reached.q[..., :channels], pair.asked.q)
     assert torch.equal(pair.reached.k[..., :channels], pair.asked.k[:, :, rows])
     assert torch.equal(pair.reached.v[..., :channels], pair.asked.v[:, :, rows])
+    assert torch.equal(pair.reached.out[..., :channels], pair.asked.out)
 
 
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
@@ -92,6 +94,21 @@ def test_merging_leaves_other_tokens_as_they_are(family, size, token_merge):
             assert found.any(dim=1).all(), f"{name} has rows that are no token's"
             assert found.any(dim=0).sum() == left, f"{name} holds a token twice"
         assert_nothing_of_the_values_is_lost(pair)
+        assert_every_token_gets_an_output(pair, before, left)
+
+
+def assert_every_token_gets_an_output(pair, before, left):
+    """Its own one if it has a query in the kernel, else that of one of the picture's queries."""
+    channels = pair.asked.q.shape[3]
+    picture = pair.kinds.count("picture")
+    full, out = pair.asked.out, pair.reached.out[..., :channels]
+    assert torch.equal(full[:, :, :before], out[:, :, :before])
+    assert torch.equal(full[:, :, before + picture :], out[:, :, before + left :])
+    full, out = full[:, :, before : before + picture], out[:, :, before : before + left]
+    asked = pair.asked.q[:, :, before : before + picture]
+    rows = rows_of(pair.reached.q[:, :, before : before + left, :channels], asked)
+    assert torch.equal(full[:, :, rows], out)
+    assert (full[0, 0, :, None] == out[0, 0, None]).all(dim=2).any(dim=1).all()
 
 
 def assert_nothing_of_the_values_is_lost(pair):
@@ -124,3 +141,48 @@ def test_target_decides_what_is_merged(name, target, queries_stay, keys_stay, to
             merged = full - pair.kinds.count("picture") // 2
             left = (full if queries_stay else merged, full if keys_stay else merged)
             assert pair.reached.lengths == left
+
+
+@pytest.mark.parametrize("target", ["queries, keys and values", "keys and values", "queries"])
+def test_a_mask_over_the_picture_is_reduced_with_it(target, token_merge):
+    """As Flux gets from ComfyUI's ApplyStyleModel: a bias for every pair of tokens."""
+    biased = with_bias(REACHED[0])
+    run = Run(steps=1)
+    model = token_merge(biased.model(), target=target, proportional_attention=False)
+    for pair in watched(model, biased, run):
+        rows = {
+            name: rows_of(getattr(pair.reached, name), getattr(pair.asked, name))
+            for name in ("q", "k")
+        }
+        expected = pair.asked.mask[:, rows["q"]][:, :, rows["k"]]
+        assert torch.equal(pair.reached.mask.reshape(expected.shape), expected)
+
+
+def test_a_mask_over_the_picture_is_downsampled_with_it(token_downsample):
+    biased = with_bias(REACHED[0])
+    run = Run(steps=1)
+    for pair in watched(token_downsample(biased.model()), biased, run):
+        rows = rows_left_by_downsampling(pair.kinds, run.token_grid(biased), 2)
+        sizes = torch.tensor([4.0 if pair.kinds[row] == "picture" else 1.0 for row in rows])
+        expected = pair.asked.mask[:, :, rows] + sizes.log()
+        torch.testing.assert_close(pair.reached.mask.reshape(expected.shape), expected)
+
+
+def with_bias(family):
+    assert family.name == "Flux"
+
+    def bias(generator, size):
+        return {
+            **family.extras(generator, size),
+            "attention_mask": torch.randn(1, 55, 55, generator=generator),
+            "attention_mask_img_shape": (6, 8),
+        }
+
+    return replace(family, extras=bias)
+
+
+def rows_of(chosen, tokens):
+    """Which tokens the chosen ones are. (B, H, M, D), (B, H, N, D) -> (M,)"""
+    found = (chosen[0, 0, :, None] == tokens[0, 0, None]).all(dim=2)
+    assert (found.sum(dim=1) == 1).all()
+    return found.int().argmax(dim=1)

@@ -43,7 +43,7 @@ def assert_close(first, second, family):
 
 
 def test_settings_that_do_nothing_give_plain_pictures(family, token_merge, token_downsample):
-    run, model, never = Run(), family.model(), {"start_percent": 0.999}
+    run, model, never = Run(steps=1), family.model(), {"start_percent": 0.999}
     assert torch.equal(run.sample(token_merge(model, ratio=0), family), plain(family, run))
     assert torch.equal(run.sample(token_downsample(model, factor=1), family), plain(family, run))
     assert torch.equal(run.sample(token_merge(model, **never), family), plain(family, run))
@@ -54,7 +54,7 @@ def test_a_latent_that_does_not_fill_its_patches_is_sampled(family, node):
     size = Run.of_tokens(family, 5, 7).size
     if family.pads:
         size = (*size[:-2], *(side - (side > 7) for side in size[-2:]))
-    run = Run(size=size)
+    run = Run(size=size, steps=1)
     picture = run.sample(node(family.model()), family)
     assert picture.shape == run.latent(family).shape
     assert torch.isfinite(picture).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import comfy.supported_models as known
 import torch
 from torch import Generator
@@ -19,6 +21,13 @@ def llama(generator: Generator, size: tuple[int, ...]) -> Conditioning:
     """HiDream's third text encoder: two of its layers, five tokens."""
     layers = torch.randn(1, 2, 5, 20, generator=generator)
     return {**pooled(generator, size), "conditioning_llama3": layers}
+
+
+def seen_reference(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """What SigLIP sees in the first reference: seven by ten tokens."""
+    seen = torch.randn(1, 70, 16, generator=generator)
+    vision = SimpleNamespace(image_sizes=[(3, 112, 160)], last_hidden_state=seen)
+    return {"clip_vision_outputs": [vision]}
 
 
 def byte_text(generator: Generator, size: tuple[int, ...]) -> Conditioning:
@@ -67,9 +76,29 @@ IMAGES = (
         references=KONTEXT,
         mask="possible",
     ),
+    Family(
+        "Qwen-Image Layered",
+        known.QwenImage,
+        {**small.QWEN, "use_additional_t_cond": True, "default_ref_method": "negative_index"},
+        16,
+        FLAT,
+        24,
+        references=KONTEXT,
+        grid=(3, 6, 8),
+    ),
     Family("Lumina 2", known.Lumina2, small.LUMINA, 16, TWO, 24),
     Family("Z-Image", known.ZImage, small.Z_IMAGE, 16, TWO, 24),
     Family("Z-Image with references", known.ZImage, small.Z_IMAGE, 16, TWO, 24, references=KONTEXT),
+    Family(
+        "Z-Image Omni",
+        known.ZImage,
+        {**small.Z_IMAGE, "siglip_feat_dim": 16},
+        16,
+        TWO,
+        24,
+        seen_reference,
+        KONTEXT,
+    ),
     Family("HiDream-I1", known.HiDream, small.HIDREAM, 16, TWO, 24, llama),
     Family(
         "HiDream-E1",

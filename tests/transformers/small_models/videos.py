@@ -50,6 +50,13 @@ def letters_and_vision(generator: Generator, size: tuple[int, ...]) -> Condition
     return {**pooled(generator, size), **seen_and_read}
 
 
+def keyframes(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """The last frame of the latent is a guide for an earlier moment."""
+    tokens = size[-2] * size[-1]
+    places = torch.randint(0, 64, (1, 3, tokens, 2), generator=generator)
+    return {"keyframe_idxs": places, "concat_mask": torch.ones(1, 1, *size)}
+
+
 FLAT, DOT = (1, 2, 2), (1, 1, 1)
 CLIP = (3, 6, 8)
 
@@ -94,6 +101,17 @@ VIDEOS = (
         24,
         references=References(key="context_latents"),
         grid=CLIP,
+    ),
+    Family(
+        "Wan with frames behind",
+        known.WAN21_T2V,
+        small.WAN,
+        16,
+        FLAT,
+        24,
+        references=References(grids=(), key="time_dim_concat", listed=False),
+        grid=CLIP,
+        pads=False,
     ),
     Family(
         "Wan VACE",
@@ -141,6 +159,17 @@ VIDEOS = (
         grid=CLIP,
     ),
     Family("LTXV", known.LTXV, small.LTXV, 128, DOT, 24, mask="needed", grid=CLIP),
+    Family(
+        "LTXV with keyframes",
+        known.LTXV,
+        small.LTXV,
+        128,
+        DOT,
+        24,
+        keyframes,
+        mask="needed",
+        grid=CLIP,
+    ),
     Family("Cosmos", known.CosmosT2V, small.COSMOS_VIDEO, 16, FLAT, 24, grid=CLIP, pads=False),
     Family("Cosmos Predict2", known.CosmosT2IPredict2, small.PREDICT2, 16, FLAT, 24, grid=CLIP),
     Family("Anima", SmallAdapter, {**small.PREDICT2, "image_model": "anima"}, 16, FLAT, 24),
