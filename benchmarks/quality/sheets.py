@@ -33,7 +33,8 @@ def contact_sheet(rows: Sequence[Row], place: Path) -> Path:
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
     for number, row in enumerate(rows):
         top = number * (side + GAP)
-        label = "\n".join(textwrap.fill(line, 26) for line in row.label.splitlines())
+        words = row.label.replace("×", "x")  # the font has no such sign
+        label = "\n".join(textwrap.fill(line, 26) for line in words.splitlines())
         pen.multiline_text((6, top + side // 2), label, "black", font, anchor="lm")
         for column, picture in enumerate(row.pictures[:columns]):
             sheet.paste(_image(picture), (LABEL_WIDTH + column * (side + GAP), top))
