@@ -27,17 +27,20 @@ def with_log_sizes(q: Tensor, k: Tensor, sizes: Tensor, scale: float) -> tuple[T
     return torch.cat([q, ones], dim=-1), torch.cat([k, logs], dim=-1)
 
 
-def mask_with_log_sizes(mask: Tensor, sizes: Tensor) -> Tensor:
-    """A mask that also adds the log of the key's group size, where there is a mask anyway.
+def mask_with_log_sizes(mask: Tensor | None, sizes: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask that also adds the log of the key's group size, where a mask costs nothing.
 
-    mask: (..., Nk), bool (True attends) or added to the scores. sizes: (B or 1, Nk).
-    Returns a mask that is added to the scores, with at least the dimensions (B or 1, H, Nq, Nk).
+    mask: (..., Nk), bool (True attends) or added to the scores. sizes: (B or 1, Nk). dtype: of the
+    queries. Returns a mask that is added to the scores, (B or 1, H or 1, Nq or 1, Nk).
     """
+    log_sizes = sizes.log().to(dtype)[:, None, None]  # (B or 1, 1, 1, Nk)
+    if mask is None:
+        return log_sizes
     if mask.dtype == torch.bool:
-        scores = torch.zeros_like(mask, dtype=torch.float32)
+        scores = torch.zeros_like(mask, dtype=dtype)
         mask = scores.masked_fill_(~mask, float("-inf"))
     if mask.ndim == 2:
         mask = mask[None]
     if mask.ndim == 3:
         mask = mask[:, None]  # (B, 1, Nq, Nk)
-    return mask + sizes.log().to(mask.dtype)[:, None, None]
+    return mask + log_sizes

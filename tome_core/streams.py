@@ -96,6 +96,12 @@ class StreamPlan:
             raise TypeError("downsampling leaves every query whole: there is nothing to unmerge")
         return _take(y, self._extended(self.plan.assign + self.stream.before, self.length))
 
+    @property
+    def weighs_alike(self) -> bool:
+        """True where every key stands for as many tokens: softmax then takes no notice."""
+        alone = self.length == self._slots
+        return alone and isinstance(self.plan, DownsamplePlan)
+
     def sizes(self, device: torch.device) -> Tensor:
         """Tokens that each key stands for, (B or 1, L') float32."""
         if isinstance(self.plan, MergePlan):

@@ -77,13 +77,11 @@ class AttentionCall:
         return out if self.skip_output_reshape else rearrange(out, "b h n d -> b n (h d)")
 
     def run_with_sizes(self, attention: Attention, sizes: Tensor) -> Tensor:
-        """As ``run``, with keys that stand for ``sizes`` tokens, (B or 1, Nk).
-
-        In the mask where there is one anyway, else in channels of q and k: a mask would push
-        PyTorch off its fused kernels. Values are filled up to as many channels and cut off after.
-        """
-        if self.mask is not None:
-            return replace(self, mask=mask_with_log_sizes(self.mask, sizes)).run(attention)
+        """As ``run``, with keys that stand for ``sizes`` tokens, (B or 1, Nk)."""
+        if self.takes_mask:
+            mask = mask_with_log_sizes(self.mask, sizes, self.q.dtype)
+            return replace(self, mask=mask).run(attention)
+        # Values are filled up to as many channels as queries and keys get, and cut off after.
         channels = self.q.shape[-1]
         scale = self.options.get("scale") or channels**-0.5
         q, k = with_log_sizes(self.q, self.k, sizes, scale)
@@ -95,3 +93,11 @@ class AttentionCall:
             options={**self.options, "scale": scale},
         )
         return wide.run(attention)[..., :channels]
+
+    @property
+    def takes_mask(self) -> bool:
+        """True where a mask costs nothing: there is one anyway, or the kernel is the CPU's.
+
+        On a GPU it would push PyTorch off its fastest kernel, which extra channels do not.
+        """
+        return self.mask is not None or self.q.device.type == "cpu"

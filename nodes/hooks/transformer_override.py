@@ -78,7 +78,8 @@ class AttentionPlans:
             plan = self.keys_and_values
             mask = None if call.mask is None else plan.choose_keys_of_mask(call.mask)
             call = replace(call, k=plan.choose(call.k), v=plan.merge(call.v), mask=mask)
-            sizes = plan.sizes(call.k.device) if self.proportional else None
+            if self.proportional and not plan.weighs_alike:
+                sizes = plan.sizes(call.k.device)
         if self.queries:
             mask = None if call.mask is None else self.queries.choose_queries_of_mask(call.mask)
             call = replace(call, q=self.queries.choose(call.q), mask=mask)
@@ -139,7 +140,7 @@ def _plans(
     except ValueError as refusal:
         call.run.report.step_aside(block, str(refusal))
         return None
-    if plans.proportional and not _takes_more_channels(call, tensors, attention):
+    if plans.proportional and not _takes_sizes(call, tensors, attention):
         call.run.report.note(
             "proportional_attention is left out where another node or a launch option "
             "sets the attention function"
@@ -208,9 +209,7 @@ def _plan_stream(
     )
 
 
-def _takes_more_channels(
-    call: TransformerCall, tensors: AttentionCall, attention: Attention
-) -> bool:
-    """False where the attention function may know a few numbers of channels only."""
+def _takes_sizes(call: TransformerCall, tensors: AttentionCall, attention: Attention) -> bool:
+    """False where the attention function may take few numbers of channels and no mask."""
     unknown = call.earlier is not None or "sage" in getattr(attention, "__name__", "")
-    return tensors.mask is not None or not unknown
+    return tensors.takes_mask or not unknown

@@ -44,5 +44,15 @@ def test_a_mask_that_is_there_anyway_takes_the_log_of_sizes(shape, kind):
     wide = scores[None] if scores.ndim == 2 else scores
     wide = wide[:, None] if wide.ndim == 3 else wide
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=wide + sizes.log()[:, None, None])
-    ours = F.scaled_dot_product_attention(q, k, v, attn_mask=mask_with_log_sizes(given, sizes))
+    both = mask_with_log_sizes(given, sizes, q.dtype)
+    ours = F.scaled_dot_product_attention(q, k, v, attn_mask=both)
     torch.testing.assert_close(ours, expected)
+
+
+def test_a_mask_of_log_sizes_alone_does_what_the_extra_channel_does():
+    q, k, v, sizes = tensors(8)
+    wide_q, wide_k = with_log_sizes(q, k, sizes, 8**-0.5)
+    wide = F.scaled_dot_product_attention(wide_q, wide_k, v, scale=8**-0.5)
+    mask = mask_with_log_sizes(None, sizes, q.dtype)
+    masked = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    torch.testing.assert_close(wide, masked, atol=1e-5, rtol=1e-5)

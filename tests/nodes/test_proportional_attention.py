@@ -1,0 +1,52 @@
+"""A token that stands for several weighs as much as they did, whichever way the weight gets in."""
+
+import logging
+
+import pytest
+import torch
+from token_merge.nodes.hooks.attention_call import AttentionCall
+
+NODES = pytest.mark.parametrize("node_name", ["token_merge", "token_downsample"])
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(AttentionCall, "takes_mask", False)
+
+
+@NODES
+def test_channels_and_mask_give_the_same_picture(node_name, flux, denoise, request, monkeypatch):
+    model = request.getfixturevalue(node_name)(flux)
+    by_mask = denoise(model)
+    monkeypatch.setattr(AttentionCall, "takes_mask", False)
+    torch.testing.assert_close(denoise(model), by_mask, atol=1e-4, rtol=1e-4)
+
+
+@NODES
+def test_it_brings_the_picture_nearer_to_plain(node_name, flux, denoise, request):
+    node = request.getfixturevalue(node_name)
+    plain = denoise(flux)
+    error = [
+        (denoise(node(flux, proportional_attention=weighed)) - plain).norm().item()
+        for weighed in (False, True)
+    ]
+    assert error[1] < error[0]
+
+
+def test_an_attention_function_of_another_node_gets_no_more_channels(
+    as_on_a_gpu, flux, token_merge, denoise, caplog
+):
+    channels = set()
+
+    def of_another_node(attention, q, k, v, *args, **kwargs):
+        channels.add(q.shape[-1])
+        assert kwargs["mask"] is None
+        return attention(q, k, v, *args, **kwargs)
+
+    model = flux.clone()
+    options = model.model_options["transformer_options"]
+    options["optimized_attention_override"] = of_another_node
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        denoise(token_merge(model))
+    assert channels == {16}
+    assert "proportional_attention is left out where another node" in caplog.text
