@@ -65,11 +65,11 @@ class StreamPlan:
 
     def merge(self, x: Tensor) -> Tensor:
         """Values of the tokens that remain. (B, H, L, D) -> (B, H, L', D)."""
-        stream, heads = self.stream, x.shape[1]
-        tokens = rearrange(stream.picture(x), "b h n d -> b n (h d)")  # (B, N, H·D)
-        merged = rearrange(self.plan.merge(tokens), "b m (h d) -> b h m d", h=heads)
-        behind = x.narrow(2, stream.length - stream.after, stream.after)
-        return torch.cat([x.narrow(2, 0, stream.before), merged, behind], dim=2)
+        stream = self.stream
+        tokens = rearrange(x, "b h n d -> b n (h d)")  # (B, L, H·D)
+        before, picture, after = tokens.split([stream.before, stream.grid.tokens, stream.after], 1)
+        kept = torch.cat([before, self.plan.merge(picture), after], dim=1)  # (B, L', H·D)
+        return rearrange(kept, "b n (h d) -> b h n d", h=x.shape[1])
 
     def choose_keys_of_mask(self, mask: Tensor) -> Tensor:
         """A mask for the keys that remain. (..., L) -> (..., L')."""

@@ -55,7 +55,7 @@ class AttentionCall:
         return cls(q, k, v, heads, mask, skip_output_reshape, options)
 
     def run(self, attention: Attention) -> Tensor:
-        """(B, H, Nq, D) of ComfyUI's ``attention``."""
+        """Of ComfyUI's ``attention``: (B, H, Nq, D), or (B, 1, Nq, H·D) if it joins the heads."""
         out = attention(
             self.q,
             self.k,
@@ -66,15 +66,11 @@ class AttentionCall:
             skip_output_reshape=self.skip_output_reshape,
             **self.options,
         )
-        return (
-            out
-            if self.skip_output_reshape
-            else rearrange(out, "b n (h d) -> b h n d", h=self.heads)
-        )
+        return out if self.skip_output_reshape else out[:, None]
 
     def returned(self, out: Tensor) -> Tensor:
-        """(B, H, Nq, D) in the shape that the caller wants."""
-        return out if self.skip_output_reshape else rearrange(out, "b h n d -> b n (h d)")
+        """What ``run`` gave, in the shape that the caller wants."""
+        return out if self.skip_output_reshape else out[:, 0]
 
     def run_with_sizes(self, attention: Attention, sizes: Tensor) -> Tensor:
         """As ``run``, with keys that stand for ``sizes`` tokens, (B or 1, Nk)."""
@@ -92,7 +88,9 @@ class AttentionCall:
             v=F.pad(self.v, (0, q.shape[-1] - channels)),
             options={**self.options, "scale": scale},
         )
-        return wide.run(attention)[..., :channels]
+        heads = 1 if self.skip_output_reshape else self.heads
+        out = rearrange(wide.run(attention), "b g n (h d) -> b g n h d", h=heads)
+        return out[..., :channels].flatten(3)
 
     @property
     def takes_mask(self) -> bool:
