@@ -34,28 +34,40 @@ SIGMA_LINES = (
 
 
 def pareto(report: Report, place: Path) -> Path:
-    """PSNR of finished pictures against the measured speed-up; up and to the right is better."""
-    figure, axis = plt.subplots(figsize=(10, 6.5))
-    for one in report.variants:
-        if one.speedup is None or one.psnr is None or one.kind not in STYLES:
-            continue
-        axis.scatter(one.speedup, one.psnr, s=45, **STYLES[one.kind])
-        axis.annotate(
-            one.name, (one.speedup, one.psnr), xytext=(6, 3), textcoords="offset points", fontsize=7
-        )
-    for kind, style in STYLES.items():
-        axis.scatter([], [], label=kind, **style)
+    """Error against the measured speed-up, of finished pictures and of single steps.
+
+    Up and to the right is better in both panels.
+    """
+    figure, (pictures, steps) = plt.subplots(1, 2, figsize=(16, 7))
+    timed = [one for one in report.variants if one.speedup is not None and one.kind in STYLES]
+    _points(pictures, {one.name: (one, one.psnr) for one in timed})
+    _points(steps, {one.name: (one, one.prediction_error) for one in timed})
+    pictures.set_ylabel("PSNR of the finished picture against plain (dB)")
+    pictures.set_title(f"{report.pictures} seeds and prompts", fontsize=10)
+    steps.set_ylabel("mean squared error of the model's output")
+    steps.set_yscale("log")
+    steps.invert_yaxis()
+    steps.set_title(f"Single steps, {report.settings['predictions']}", fontsize=10)
     tokens = report.settings["speed"].split(",")[0]
-    axis.set_xlabel(f"speed-up over plain, {tokens}, {report.machine['processor']}")
-    axis.set_ylabel("PSNR of the finished picture against plain (dB)")
-    axis.set_title(
-        f"{report.settings['pairs']} seeds and prompts, {report.settings['tokens']} tokens, "
-        f"{report.settings['sampler']}",
-        fontsize=10,
-    )
-    axis.grid(alpha=0.3)
-    axis.legend()
+    for axis in (pictures, steps):
+        axis.set_xlabel(f"speed-up over plain, {tokens}, {report.machine['processor']}")
+        axis.margins(x=0.25)
+        axis.grid(which="both", alpha=0.3)
+        for kind, style in STYLES.items():
+            axis.scatter([], [], label=kind, **style)
+        axis.legend(loc="upper right")
+    figure.suptitle(f"{report.settings['tokens']} tokens, {report.settings['sampler']}")
     return _save(figure, place)
+
+
+def _points(axis: Any, points: dict[str, tuple[Measured, float | None]]) -> None:
+    for name, (one, height) in points.items():
+        if height is not None and one.speedup is not None:
+            axis.scatter(one.speedup, height, s=40, **STYLES[one.kind])
+            below = -9 if one.kind == "peer" else 3  # peers often stand where ours do
+            axis.annotate(
+                name, (one.speedup, height), (6, below), textcoords="offset points", fontsize=7
+            )
 
 
 def error_by_sigma(report: Report, place: Path) -> Path:
