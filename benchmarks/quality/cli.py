@@ -72,6 +72,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
     report.machine = machine_facts(options.device, loading.ROOT)
     report.model = {"file": options.weights.name, "fingerprint": mark}
+    note = options.note or report.settings.get("note")
     report.settings = {
         "pairs": options.pairs,
         "computed in": "bfloat16",
@@ -80,6 +81,8 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         "predictions": f"{measure.PREDICTED} pictures, every {measure.STRIDE}nd step",
         "speed": f"{speed.TOKENS} x {speed.TOKENS} tokens, 1 row, {len(speed.TIMED)} calls a round",
     }
+    if note:
+        report.settings["note"] = note
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     chosen = variants()
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
@@ -143,6 +146,9 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     )
     measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
     measure.add_argument("--rounds", type=int, default=3, metavar="N", help="of timing")
+    measure.add_argument(
+        "--note", metavar="TEXT", help="kept in the file: what its numbers are to be read with"
+    )
     options = parser.parse_args(arguments)
     if options.action != "train" and options.out is None:
         options.out = places.results(options.tokens)
