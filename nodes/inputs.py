@@ -58,7 +58,7 @@ def token_limits(budget: str) -> list[io.Input]:
 
 
 def transformer_inputs() -> list[io.Input]:
-    """The fields of ``TransformerSettings``. Optional and last, as ``token_limits``."""
+    """The fields of ``TransformerSettings``. Optional and late, as ``token_limits``."""
     defaults = TransformerSettings()
     return [
         io.Int.Input(
@@ -81,12 +81,15 @@ def transformer_inputs() -> list[io.Input]:
             tooltip="Transformers: this many of the last blocks are left whole. "
             "They settle the detail.",
         ),
-        io.Boolean.Input(
-            "proportional_attention",
-            default=defaults.proportional_attention,
-            optional=True,
-            advanced=True,
-            tooltip="Transformers: a token that stands for several weighs as much as they did. "
-            "Without it, the prompt gains weight against the picture.",
-        ),
     ]
+
+
+def proportional_attention(where: str, without: str) -> io.Input:
+    """Whether a key weighs as much as the tokens it stands for. Optional and last."""
+    return io.Boolean.Input(
+        "proportional_attention",
+        default=True,
+        optional=True,
+        advanced=True,
+        tooltip=f"{where}a token that stands for several weighs as much as they did. {without}",
+    )

@@ -15,7 +15,7 @@ from ..tome_core.settings import (
     TransformerSettings,
 )
 from .hooks.registry import attach
-from .inputs import percent_window, token_limits, transformer_inputs
+from .inputs import percent_window, proportional_attention, token_limits, transformer_inputs
 
 
 class TokenDownsample(io.ComfyNode):
@@ -73,6 +73,10 @@ class TokenDownsample(io.ComfyNode):
                     "1 keeps every frame.",
                 ),
                 *transformer_inputs(),
+                proportional_attention(
+                    "Transformers: ",
+                    "Without it, the prompt gains weight against the picture.",
+                ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -120,7 +124,7 @@ class TokenDownsample(io.ComfyNode):
             transformer=TransformerSettings(
                 keep_first_blocks=keep_first_blocks,
                 keep_last_blocks=keep_last_blocks,
-                proportional_attention=proportional_attention,
             ),
+            proportional_attention=proportional_attention,
         )
         return io.NodeOutput(attach(model, settings))

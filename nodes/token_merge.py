@@ -18,7 +18,7 @@ from ..tome_core.settings import (
     TransformerSettings,
 )
 from .hooks.registry import attach
-from .inputs import percent_window, token_limits, transformer_inputs
+from .inputs import percent_window, proportional_attention, token_limits, transformer_inputs
 
 AUTO = "auto"
 
@@ -135,6 +135,9 @@ class TokenMerge(io.ComfyNode):
                     "merges more than ratio says where a layer would keep more tokens than this."
                 ),
                 *transformer_inputs(),
+                proportional_attention(
+                    "Keys and values: ", "Without it, merged tokens lose weight to those that stay."
+                ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -210,7 +213,7 @@ class TokenMerge(io.ComfyNode):
             transformer=TransformerSettings(
                 keep_first_blocks=keep_first_blocks,
                 keep_last_blocks=keep_last_blocks,
-                proportional_attention=proportional_attention,
             ),
+            proportional_attention=proportional_attention,
         )
         return io.NodeOutput(attach(model, settings))

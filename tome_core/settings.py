@@ -38,13 +38,10 @@ class TransformerSettings:
     """What acts on the blocks of transformers alone.
 
     keep_first_blocks, keep_last_blocks: this many blocks at either end are left whole.
-    proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
-    (arXiv 2210.09461) eq. 1.
     """
 
     keep_first_blocks: int = 0
     keep_last_blocks: int = 0
-    proportional_attention: bool = True
 
     def __post_init__(self) -> None:
         _check_whole("keep_first_blocks", self.keep_first_blocks, 0, MAX_BLOCKS)
@@ -72,6 +69,8 @@ class MergeSettings:
     max_tokens: most tokens left in a layer, whatever the ratio; 0 is no limit.
     min_tokens: layers with fewer tokens are left alone; 0 is none.
     transformer: what acts on transformers alone.
+    proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
+    (arXiv 2210.09461) eq. 1.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
@@ -91,6 +90,7 @@ class MergeSettings:
     max_tokens: int = 0
     min_tokens: int = 0
     transformer: TransformerSettings = field(default_factory=TransformerSettings)
+    proportional_attention: bool = True
 
     def __post_init__(self) -> None:
         _check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
@@ -136,6 +136,8 @@ class DownsampleSettings:
     max_tokens: most keys and values left in a layer of these two resolutions; 0 is no limit.
     min_tokens: layers with fewer tokens are left alone; 0 is none.
     transformer: what acts on transformers alone.
+    proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
+    (arXiv 2210.09461) eq. 1.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
@@ -148,6 +150,7 @@ class DownsampleSettings:
     min_tokens: int = 0
     temporal_factor: float = 1.0
     transformer: TransformerSettings = field(default_factory=TransformerSettings)
+    proportional_attention: bool = True
 
     def __post_init__(self) -> None:
         for name in ("factor", "factor_level_2", "temporal_factor"):

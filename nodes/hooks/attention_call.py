@@ -14,6 +14,17 @@ from ...tome_core.attention import mask_with_log_sizes, with_log_sizes
 
 Attention = Callable[..., Tensor]
 
+OVERRIDE_KEY = "optimized_attention_override"
+"""Where ComfyUI looks in transformer_options for another attention function."""
+
+CALL_KEY = "token_merge_call"
+"""Where our own functions find the model call they serve."""
+
+LEFT_OUT = (
+    "proportional_attention is left out where another node or a launch option "
+    "sets the attention function"
+)
+
 
 @dataclass(frozen=True)
 class AttentionCall:
@@ -99,3 +110,11 @@ class AttentionCall:
         On a GPU it would push PyTorch off its fastest kernel, which extra channels do not.
         """
         return self.mask is not None or self.q.device.type == "cpu"
+
+    def takes_sizes(self, attention: Attention, earlier: Attention | None) -> bool:
+        """False where ``attention`` may accept few numbers of channels and no mask.
+
+        earlier: the attention that another node put in its place, None where there is none.
+        """
+        known = earlier is None and "sage" not in getattr(attention, "__name__", "")
+        return self.takes_mask or known

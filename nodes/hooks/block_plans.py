@@ -28,6 +28,18 @@ class BlockPlans:
     keys_and_values: AnyPlan | None = None
     cross_attention: MergePlan | TilePlan | None = None
     mlp: MergePlan | TilePlan | None = None
+    proportional: bool = False
+
+    @property
+    def key_sizes(self) -> Tensor | None:
+        """Tokens that each key stands for, (B, Mk), None where attention need not know.
+
+        Downsampled keys all stand for as many, and the slots of soft weights for no number.
+        """
+        plan = self.keys_and_values
+        if self.proportional and isinstance(plan, MergePlan):
+            return plan.sizes.float()
+        return None
 
     def reduce(self, n: Tensor, context: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs of the query, key and value projections, each tensor reduced once.
@@ -58,6 +70,7 @@ def plan_block(
     Raises ValueError, whose message is the reason, where none can, or could only at a loss.
     """
     plans: dict[str, AnyPlan] = {}
+    proportional = False
     reasons: list[str] = []
     for settings, roles in call.roles_by_settings(layer.downsample).items():
         if grid.tokens < settings.min_tokens:
@@ -77,6 +90,8 @@ def plan_block(
                 reasons.append(f"{grid.tokens} tokens are within the factor and the budget already")
                 continue
         plans.update(dict.fromkeys(roles, plan))
+        if "keys_and_values" in roles:
+            proportional = settings.proportional_attention
     if not plans:
         raise ValueError(" and ".join(reasons))
-    return BlockPlans(**plans)  # type: ignore[arg-type]  # composition.py gives roles by kind
+    return BlockPlans(**plans, proportional=proportional)  # type: ignore[arg-type]  # composition.py gives roles by kind

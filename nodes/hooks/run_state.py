@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
+
+from torch import Tensor
 
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import Settings
@@ -55,14 +57,17 @@ class UNetCall(ModelCall):
 
     layers: its self-attention layers by key. frames: tokens of the model's temporal attention,
     None for still images. replaced: per attention ("attn1", "attn2"), the blocks whose attention
-    another node computes. mlp_plans: handed from a block's self-attention to its MLP, which gets
-    no options.
+    another node computes. earlier: the attention that another node put in place of ComfyUI's.
+    mlp_plans: handed from a block's self-attention to its MLP, which gets no options.
+    key_sizes: under "next", the tokens that each key of the next attention call stands for.
     """
 
     layers: dict[LayerKey, SelfAttentionLayer]
     frames: int | None
     replaced: dict[str, frozenset[tuple[Any, ...]]]
+    earlier: Callable[..., Tensor] | None
     mlp_plans: dict[LayerKey, MergePlan | TilePlan] = field(default_factory=dict)
+    key_sizes: dict[str, Tensor] = field(default_factory=dict)
 
     def acting_layer(self, extra_options: dict[str, Any]) -> SelfAttentionLayer | None:
         """The layer of this block call, None where no active setting reduces it."""

@@ -10,11 +10,12 @@ from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
 from ...tome_core.settings import MergeSettings, Settings
+from .attention_call import OVERRIDE_KEY
 from .composition import Reduction
 from .families import FAMILIES, Family
 from .layouts import Layout, UnknownLayoutError
 from .sampling_run import REDUCTION_KEY, model_call, wrap_run
-from .transformer_override import OVERRIDE_KEY, TransformerCall, with_override
+from .transformer_override import TransformerCall, with_override
 
 logger = logging.getLogger("token_merge")
 

@@ -14,16 +14,13 @@ import torch
 from torch import Tensor
 
 from ...tome_core.matchers import plan_downsample, why_merging_cannot_pay
-from ...tome_core.settings import MergeSettings, TransformerSettings
+from ...tome_core.settings import MergeSettings
 from ...tome_core.streams import Stream, StreamPlan
 from ...tome_core.tile_plan import TilePlan
-from .attention_call import Attention, AttentionCall
+from .attention_call import CALL_KEY, LEFT_OUT, OVERRIDE_KEY, Attention, AttentionCall
 from .layouts import Layout, UnknownLayoutError
 from .merge_plans import merge_plan_of
 from .run_state import ModelCall
-
-CALL_KEY = "token_merge_call"
-OVERRIDE_KEY = "optimized_attention_override"
 
 
 @dataclass(frozen=True)
@@ -140,11 +137,8 @@ def _plans(
     except ValueError as refusal:
         call.run.report.step_aside(block, str(refusal))
         return None
-    if plans.proportional and not _takes_sizes(call, tensors, attention):
-        call.run.report.note(
-            "proportional_attention is left out where another node or a launch option "
-            "sets the attention function"
-        )
+    if plans.proportional and not tensors.takes_sizes(attention, call.earlier):
+        call.run.report.note(LEFT_OUT)
         plans = replace(plans, proportional=False)
     queries = plans.queries.length if plans.queries else tokens
     keys = plans.keys_and_values.length if plans.keys_and_values else tokens
@@ -170,7 +164,7 @@ def _plan_stream(
 ) -> AttentionPlans:
     """Raises ValueError, whose message is the reason, where nothing can be reduced at a gain."""
     plans: dict[str, StreamPlan] = {}
-    acting: list[TransformerSettings] = []
+    proportional = False
     reasons: list[str] = []
     grid = stream.grid
     for settings, roles in call.roles_by_settings().items():
@@ -198,18 +192,12 @@ def _plan_stream(
                 continue
             plan = StreamPlan(stream, downsample)
         plans.update(dict.fromkeys(roles, plan))
-        acting.append(settings.transformer)
+        if "keys_and_values" in roles:
+            proportional = settings.proportional_attention
     if not plans:
         raise ValueError(" and ".join(reasons))
     return AttentionPlans(
         queries=plans.get("queries"),
         keys_and_values=plans.get("keys_and_values"),
-        proportional="keys_and_values" in plans
-        and all(settings.proportional_attention for settings in acting),
+        proportional=proportional,
     )
-
-
-def _takes_sizes(call: TransformerCall, tensors: AttentionCall, attention: Attention) -> bool:
-    """False where the attention function may take few numbers of channels and no mask."""
-    unknown = call.earlier is not None or "sage" in getattr(attention, "__name__", "")
-    return tensors.takes_mask or not unknown

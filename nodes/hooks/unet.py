@@ -9,6 +9,7 @@ from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
 from ...tome_core.settings import Settings
+from .attention_call import OVERRIDE_KEY
 from .composition import Reduction
 from .feed_forward import MergedFeedForward
 from .run_state import CURRENT_CALL, UNetCall
@@ -67,6 +68,7 @@ def wrap_model_call(
                 "num_video_frames", base_model.diffusion_model.default_num_video_frames
             ),
             replaced={name: frozenset(replacements.get(name, ())) for name in ("attn1", "attn2")},
+            earlier=transformer_options.get(OVERRIDE_KEY),
         )
         options = with_patches(transformer_options, call)
         outer = CURRENT_CALL.set(call)

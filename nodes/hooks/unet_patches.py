@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from ...tome_core.grid import TokenGrid
+from .attention_call import CALL_KEY, OVERRIDE_KEY
 from .block_plans import BlockPlans, plan_block
 from .run_state import UNetCall
+from .unet_attention import attend
 from .unet_layers import SelfAttentionLayer
 
-CALL_KEY = "token_merge_call"
 PLANS_KEY = "token_merge_plans"
 UNMERGE_KEY = "token_merge_unmerge"
 
@@ -33,7 +34,7 @@ def with_patches(transformer_options: dict[str, Any], call: UNetCall) -> dict[st
         patches[name] = [*patches.get(name, ()), patch]
     for name in ("attn1_output_patch", "attn2_output_patch"):
         patches[name] = [unmerge_patch, *patches.get(name, ())]
-    return {**transformer_options, "patches": patches, CALL_KEY: call}
+    return {**transformer_options, "patches": patches, OVERRIDE_KEY: attend, CALL_KEY: call}
 
 
 @torch.compiler.disable
@@ -61,6 +62,8 @@ def attn1_patch(
     if plans.mlp:
         call.mlp_plans[layer.key] = plans.mlp
     queries, keys, values = plans.reduce(n, context, value)
+    if plans.key_sizes is not None:
+        call.key_sizes["next"] = plans.key_sizes
     call.run.report.reduce(layer, grid.tokens, queries.shape[1], keys.shape[1])
     return queries, keys, values
 

@@ -14,6 +14,47 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(AttentionCall, "takes_mask", False)
 
 
+@pytest.mark.parametrize("target", ["queries, keys and values", "keys and values"])
+def test_channels_and_mask_give_the_same_picture_of_a_unet(
+    target, unet, token_merge, denoise, monkeypatch
+):
+    model = token_merge(unet("SD15"), target=target)
+    by_mask = denoise(model, steps=1)
+    monkeypatch.setattr(AttentionCall, "takes_mask", False)
+    torch.testing.assert_close(denoise(model, steps=1), by_mask, atol=1e-3, rtol=1e-3)
+
+
+def test_it_brings_a_unets_picture_nearer_to_plain(unet, token_merge, denoise):
+    plain = denoise(unet("SD15"))
+    error = [
+        (denoise(token_merge(unet("SD15"), proportional_attention=weighed)) - plain).norm().item()
+        for weighed in (False, True)
+    ]
+    assert error[1] < error[0]
+
+
+def test_queries_alone_leave_a_unets_keys_as_they_weigh(unet, token_merge, denoise):
+    weighed, not_weighed = (
+        denoise(token_merge(unet("SD15"), target="queries", proportional_attention=weighed))
+        for weighed in (True, False)
+    )
+    assert torch.equal(weighed, not_weighed)
+
+
+def test_a_unets_attention_by_another_node_keeps_its_arguments(unet, token_merge, denoise):
+    dimensions = set()
+
+    def of_another_node(attention, q, k, v, heads, mask=None, **kwargs):
+        dimensions.add(q.ndim)
+        return attention(q, k, v, heads, mask, **kwargs)
+
+    model = unet("SD15").clone()
+    options = model.model_options["transformer_options"]
+    options["optimized_attention_override"] = of_another_node
+    assert torch.equal(denoise(token_merge(model)), denoise(token_merge(unet("SD15"))))
+    assert dimensions == {3}
+
+
 @NODES
 def test_channels_and_mask_give_the_same_picture(node_name, flux, denoise, request, monkeypatch):
     model = request.getfixturevalue(node_name)(flux)
