@@ -100,7 +100,6 @@ FAMILIES: dict[str, Family] = {
         references_behind=("time_dim_concat", "context_latents"),
     ),
     "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", blocks=("blocks",)),
-    "comfy.ldm.wan.model.CameraWanModel": Family("Wan Camera", "apart", blocks=("blocks",)),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
         "HunyuanVideo, HunyuanImage 2.1", "before", blocks=("double_blocks", "single_blocks")
     ),
@@ -183,6 +182,7 @@ STEPS_ASIDE: dict[str, tuple[str, str]] = {
     "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", NO_PICTURE),
     "comfy.ldm.audio.dit.AudioDiffusionTransformer": ("Stable Audio", NO_PICTURE),
     "comfy.ldm.lightricks.av_model.LTXAVModel": ("LTX-2", MORE_THAN_VIDEO),
+    "comfy.ldm.wan.model.CameraWanModel": ("Wan Camera", UNKNOWN_LAYOUT),
     "comfy.ldm.wan.model.HumoWanModel": ("Wan HuMo", MORE_THAN_VIDEO),
     "comfy.ldm.wan.model.WanModel_S2V": ("Wan S2V", MORE_THAN_VIDEO),
     "comfy.ldm.wan.model.SCAILWanModel": ("Wan SCAIL", MORE_THAN_VIDEO),
