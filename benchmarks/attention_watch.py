@@ -10,12 +10,10 @@ from typing import Any
 import torch
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
+from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY
 from torch import Tensor
 
 from .clocks import Stopwatch
-
-OVERRIDE_KEY = "optimized_attention_override"
-"""Where ComfyUI looks for a function that it calls in place of its attention."""
 
 
 class AttentionWatch:

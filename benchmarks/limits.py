@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
+from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY
 from token_merge.tome_core import Stream
 from torch import Tensor
 
-from .attention_watch import OVERRIDE_KEY, tokens_dim
+from .attention_watch import tokens_dim
 from .settings import Setting, is_finest
 
 MISSING = "benchmark_tokens_cut_off"

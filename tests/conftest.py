@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from comfy.model_patcher import ModelPatcher
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,3 +45,31 @@ def _import_pack() -> None:
 _put_comfyui_on_path()
 _put_development_packages_on_path()
 _import_pack()
+
+
+@pytest.fixture(scope="session")
+def token_merge() -> Callable[..., ModelPatcher]:
+    """The node Token Merge with its defaults, except what the test names."""
+    return _node("TokenMerge")
+
+
+@pytest.fixture(scope="session")
+def token_downsample() -> Callable[..., ModelPatcher]:
+    """The node Token Downsample with its defaults, except what the test names."""
+    return _node("TokenDownsample")
+
+
+def _node(node_id: str) -> Callable[..., ModelPatcher]:
+    from token_merge import comfy_entrypoint
+
+    extension = asyncio.run(comfy_entrypoint())
+    nodes = {node.GET_SCHEMA().node_id: node for node in asyncio.run(extension.get_node_list())}
+    node = nodes[node_id]
+    defaults = {
+        widget.id: widget.default for widget in node.GET_SCHEMA().inputs if widget.id != "model"
+    }
+
+    def execute(model: ModelPatcher, **inputs: Any) -> ModelPatcher:
+        return node.execute(model, **{**defaults, **inputs}).args[0]
+
+    return execute

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,7 +11,6 @@ import comfy.supported_models
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge import comfy_entrypoint
 
 COMMON = {
     "image_size": 32,
@@ -176,29 +174,3 @@ class AttentionLog:
 @pytest.fixture
 def attention_log() -> AttentionLog:
     return AttentionLog()
-
-
-@pytest.fixture(scope="session")
-def token_merge() -> Callable[..., ModelPatcher]:
-    """The node Token Merge with its defaults, except what the test names."""
-    return _node("TokenMerge")
-
-
-@pytest.fixture(scope="session")
-def token_downsample() -> Callable[..., ModelPatcher]:
-    """The node Token Downsample with its defaults, except what the test names."""
-    return _node("TokenDownsample")
-
-
-def _node(node_id: str) -> Callable[..., ModelPatcher]:
-    extension = asyncio.run(comfy_entrypoint())
-    nodes = {node.GET_SCHEMA().node_id: node for node in asyncio.run(extension.get_node_list())}
-    node = nodes[node_id]
-    defaults = {
-        widget.id: widget.default for widget in node.GET_SCHEMA().inputs if widget.id != "model"
-    }
-
-    def execute(model: ModelPatcher, **inputs: Any) -> ModelPatcher:
-        return node.execute(model, **{**defaults, **inputs}).args[0]
-
-    return execute
