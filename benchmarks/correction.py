@@ -78,7 +78,8 @@ def _merging(stream: Stream, keys: Tensor) -> StreamPlan:
 
 def _downsampling(stream: Stream, keys: Tensor) -> StreamPlan:
     chosen = DownsampleSettings(settings.DOWNSAMPLE_2.factor, method="area")
-    return StreamPlan(stream, plan_downsample(stream.grid, chosen, chosen.factor))
+    generator = seeded_generator("correction")
+    return StreamPlan(stream, plan_downsample(stream.grid, chosen, chosen.factor, generator))
 
 
 REDUCTIONS = tuple(

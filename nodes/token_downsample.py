@@ -8,6 +8,7 @@ from comfy_api.latest import io
 from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import (
     MAX_FACTOR,
+    MAX_SEED,
     METHODS,
     MIN_FACTOR,
     DownsampleMethod,
@@ -53,8 +54,11 @@ class TokenDownsample(io.ComfyNode):
                     "method",
                     options=list(METHODS),
                     default=METHODS[0],
-                    tooltip="How keys and values are resampled. nearest-exact picks existing "
-                    "tokens and is fastest.",
+                    tooltip="How keys and values are resampled. stratified picks a random token "
+                    "of each cell, another one in every layer and step, so that errors do not "
+                    "add up. interleaved picks others for every group of queries too: nearer to "
+                    "the plain picture, a little slower. nearest-exact always picks the one in "
+                    "the middle.",
                 ),
                 *percent_window("downsampling"),
                 *token_limits(
@@ -76,6 +80,17 @@ class TokenDownsample(io.ComfyNode):
                 proportional_attention(
                     "Transformers: ",
                     "Without it, the prompt gains weight against the picture.",
+                ),
+                io.Int.Input(
+                    "seed",
+                    default=0,
+                    min=0,
+                    max=MAX_SEED,
+                    optional=True,
+                    advanced=True,
+                    control_after_generate=False,
+                    tooltip="Seed of the tokens that stratified and interleaved draw. Independent "
+                    "of the sampler's seed.",
                 ),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
@@ -112,6 +127,7 @@ class TokenDownsample(io.ComfyNode):
         keep_first_blocks: int = 0,
         keep_last_blocks: int = 0,
         proportional_attention: bool = True,
+        seed: int = 0,
     ) -> io.NodeOutput:
         settings = DownsampleSettings(
             factor=factor,
@@ -126,5 +142,6 @@ class TokenDownsample(io.ComfyNode):
                 keep_last_blocks=keep_last_blocks,
             ),
             proportional_attention=proportional_attention,
+            seed=seed,
         )
         return io.NodeOutput(attach(model, settings))

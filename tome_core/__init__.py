@@ -1,10 +1,12 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
 from .attention import mask_with_log_sizes, with_log_sizes
+from .cells import Cells
 from .downsample import DownsamplePlan
 from .grid import TokenGrid
+from .interleaving import Deal, InterleavedPlan
 from .local_matching import match_local
-from .matchers import plan_downsample, plan_merge
+from .matchers import plan_downsample, plan_merge, smaller_grid
 from .matching import match_global
 from .partition import (
     Partition,
@@ -22,8 +24,11 @@ from .tile_plan import TilePlan, match_tiles
 from .tiles import Tiling
 
 __all__ = [
+    "Cells",
+    "Deal",
     "DownsamplePlan",
     "DownsampleSettings",
+    "InterleavedPlan",
     "MergePlan",
     "MergeSettings",
     "Partition",
@@ -44,6 +49,7 @@ __all__ = [
     "plan_merge",
     "random_partition",
     "seeded_generator",
+    "smaller_grid",
     "step_of_sigma",
     "strided_destinations",
     "strided_partition",

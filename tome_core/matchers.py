@@ -9,11 +9,12 @@ from torch import Tensor
 
 from .downsample import DownsamplePlan
 from .grid import TokenGrid
+from .interleaving import MOST_GROUPS, InterleavedPlan
 from .local_matching import match_local
 from .matching import match_global
 from .partition import Partition, kth_partition, random_partition, strided_destinations
 from .plan import MergePlan
-from .settings import DownsampleSettings, MergeSettings
+from .settings import DownsampleSettings, MergeSettings, Settings
 from .tile_plan import TilePlan, match_tiles
 
 LEAST_TOKENS = 32
@@ -52,13 +53,33 @@ def plan_merge(
     return match_local(metric, grid, dst, stride_y, stride_x, merged)
 
 
-def plan_downsample(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> DownsamplePlan:
-    """The plan of a layer that ``settings`` give ``factor``, larger where the budget asks."""
+def plan_downsample(
+    grid: TokenGrid,
+    settings: DownsampleSettings,
+    factor: float,
+    generator: torch.Generator,
+    others: int = 0,
+) -> DownsamplePlan | InterleavedPlan:
+    """The plan of a layer that ``settings`` give ``factor``.
+
+    generator: a CPU generator of the caller's; draws the tokens of "stratified" and "interleaved".
+    others: tokens of the sequence that every group of queries reads besides the picture's.
+    """
+    smaller = smaller_grid(grid, settings, factor)
+    # They must not read more keys in all than there are.
+    groups = min(MOST_GROUPS, (grid.tokens + others) // (smaller.tokens + others))
+    if settings.method == "interleaved" and groups > 1:
+        return InterleavedPlan.draw(grid, smaller, groups, generator)
+    return DownsamplePlan.of(grid, smaller, settings.method, generator)
+
+
+def smaller_grid(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> TokenGrid:
+    """The grid that ``factor`` leaves, a larger one where the budget asks."""
     temporal_factor = settings.temporal_factor
     if settings.max_tokens:
         frames = grid.downsampled(1.0, temporal_factor).tokens
         factor = max(factor, math.sqrt(frames / settings.max_tokens))
-    return DownsamplePlan(grid, factor, settings.method, temporal_factor)
+    return grid.downsampled(factor, temporal_factor)
 
 
 def kept_tokens(grid: TokenGrid, settings: MergeSettings) -> int:
@@ -74,6 +95,20 @@ def why_merging_cannot_pay(grid: TokenGrid, settings: MergeSettings) -> str | No
     merged = grid.tokens - kept_tokens(grid, settings)
     if merged < LEAST_SHARE * grid.tokens:
         return f"merging {merged} of {grid.tokens} tokens costs more than it saves"
+    return None
+
+
+def why_left_alone(grid: TokenGrid, settings: Settings, factor: float) -> str | None:
+    """Why ``settings`` leave a layer of this grid whole, None where they reduce it.
+
+    factor: what downsampling settings give to the layer.
+    """
+    if grid.tokens < settings.min_tokens:
+        return f"{grid.tokens} tokens are fewer than min_tokens"
+    if isinstance(settings, MergeSettings):
+        return why_merging_cannot_pay(grid, settings)
+    if smaller_grid(grid, settings, factor) == grid:
+        return f"{grid.tokens} tokens are within the factor and the budget already"
     return None
 
 

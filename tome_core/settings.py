@@ -8,16 +8,23 @@ from typing import Literal, get_args
 from .schedule import PercentWindow
 
 Target = Literal["queries, keys and values", "keys and values", "queries"]
-DownsampleMethod = Literal["nearest-exact", "nearest", "bilinear", "bicubic", "area", "max"]
+DownsampleMethod = Literal[
+    "stratified", "interleaved", "nearest-exact", "nearest", "bilinear", "bicubic", "area", "max"
+]
 Matching = Literal["local", "global", "k-th", "random", "toma"]
 
 TARGETS: tuple[Target, ...] = get_args(Target)
 METHODS: tuple[DownsampleMethod, ...] = get_args(DownsampleMethod)
+CHOOSING_METHODS = frozenset[DownsampleMethod](
+    {"interleaved", "stratified", "nearest-exact", "nearest"}
+)
+"""Keys and values that they leave are tokens that were there, never means."""
 MATCHINGS: tuple[Matching, ...] = get_args(Matching)
 
 MAX_RATIO = 0.9
 MAX_STRIDE = 8
 MIN_FACTOR, MAX_FACTOR = 1.0, 8.0
+MAX_SEED = 2**64 - 1
 MAX_REFRESH_STEPS = 100
 MAX_TOKENS = 2**20
 MAX_BLOCKS = 100
@@ -106,7 +113,7 @@ class MergeSettings:
         if self.max_downsample is not None:
             _check_choice("max_downsample", self.max_downsample, (1, 2, 4, 8))
         _check_choice("target", self.target, TARGETS)
-        _check_whole("seed", self.seed, 0, 2**64 - 1)
+        _check_whole("seed", self.seed, 0, MAX_SEED)
         _check_whole("refresh_steps", self.refresh_steps, 0, MAX_REFRESH_STEPS)
         _check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
         _check_whole("min_tokens", self.min_tokens, 0, MAX_TOKENS)
@@ -132,6 +139,7 @@ class DownsampleSettings:
     factor: divides both sides of the grid of keys and values in the model's finest
     self-attention layers, 1 to 8; it need not be whole. factor_level_2: the same one resolution
     coarser. method: how keys and values are resampled; keys of transformers are always chosen.
+    seed: of the tokens that "stratified" and "interleaved" draw.
     temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
     max_tokens: most keys and values left in a layer of these two resolutions; 0 is no limit.
     min_tokens: layers with fewer tokens are left alone; 0 is none.
@@ -144,13 +152,14 @@ class DownsampleSettings:
 
     factor: float = 2.0
     factor_level_2: float = 1.0
-    method: DownsampleMethod = "nearest-exact"
+    method: DownsampleMethod = "stratified"
     window: PercentWindow = field(default_factory=PercentWindow)
     max_tokens: int = 0
     min_tokens: int = 0
     temporal_factor: float = 1.0
     transformer: TransformerSettings = field(default_factory=TransformerSettings)
     proportional_attention: bool = True
+    seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("factor", "factor_level_2", "temporal_factor"):
@@ -158,6 +167,7 @@ class DownsampleSettings:
             if not MIN_FACTOR <= value <= MAX_FACTOR:  # also refuses NaN
                 raise ValueError(f"{name} is {value}, expected {MIN_FACTOR} to {MAX_FACTOR}")
         _check_choice("method", self.method, METHODS)
+        _check_whole("seed", self.seed, 0, MAX_SEED)
         _check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
         _check_whole("min_tokens", self.min_tokens, 0, MAX_TOKENS)
 

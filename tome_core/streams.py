@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .downsample import DownsamplePlan
 from .grid import TokenGrid
+from .interleaving import InterleavedPlan, to_groups
 from .plan import MergePlan
 
 
@@ -36,11 +37,17 @@ class StreamPlan:
 
     Queries and keys carry their positions (RoPE) by the time attention gets them, and the mean of
     two positions is none: a slot's destination stands for it. Values carry none and are averaged.
-    All tensors are (B, H, L, D); H is 1 where heads are not split off.
+    All tensors are (B, H, L, D); H is 1 where heads are not split off. What comes out of an
+    interleaved plan has a row for each of its G groups, B·G in all.
     """
 
     stream: Stream
-    plan: MergePlan | DownsamplePlan
+    plan: MergePlan | DownsamplePlan | InterleavedPlan
+
+    @property
+    def groups(self) -> int:
+        """G, 1 where the queries are in no groups."""
+        return self.plan.groups if isinstance(self.plan, InterleavedPlan) else 1
 
     @property
     def length(self) -> int:
@@ -54,17 +61,21 @@ class StreamPlan:
         return self.plan.smaller.tokens
 
     def rows(self, device: torch.device) -> Tensor:
-        """The tokens that stand for those that remain, (B or 1, L') int64."""
+        """The tokens that stand for those that remain, (B, 1 or G, L') int64."""
         chosen = self.plan.chosen.to(device, non_blocking=True)
-        chosen = chosen.expand(1, -1) if chosen.ndim == 1 else chosen  # (B or 1, M)
+        chosen = chosen.expand(1, -1) if chosen.ndim == 1 else chosen  # (B, 1 or G, M)
         return self._extended(chosen + self.stream.before, self.stream.length)
 
     def choose(self, x: Tensor) -> Tensor:
-        """Queries or keys of the tokens that remain. (B, H, L, D) -> (B, H, L', D)."""
+        """Queries or keys of the tokens that remain. (B, H, L, D) -> (B or B·G, H, L', D)."""
+        if self.groups > 1:
+            return to_groups(x, self.rows(x.device))
         return _take(x, self.rows(x.device))
 
     def merge(self, x: Tensor) -> Tensor:
-        """Values of the tokens that remain. (B, H, L, D) -> (B, H, L', D)."""
+        """Values of the tokens that remain. (B, H, L, D) -> (B or B·G, H, L', D)."""
+        if isinstance(self.plan, InterleavedPlan):
+            return self.choose(x)
         stream = self.stream
         tokens = rearrange(x, "b h n d -> b n (h d)")  # (B, L, H·D)
         before, picture, after = tokens.split([stream.before, stream.grid.tokens, stream.after], 1)
@@ -72,7 +83,12 @@ class StreamPlan:
         return rearrange(kept, "b n (h d) -> b h n d", h=x.shape[1])
 
     def choose_keys_of_mask(self, mask: Tensor) -> Tensor:
-        """A mask for the keys that remain. (..., L) -> (..., L')."""
+        """A mask for the keys that remain. (..., L) -> (..., L').
+
+        Of an interleaved plan (B or 1, H, Q, L) -> (B·G or G, H, Q, L').
+        """
+        if self.groups > 1:
+            return to_groups(mask.mT, self.rows(mask.device)).mT
         return self._choose_of_mask(mask, -1)
 
     def choose_queries_of_mask(self, mask: Tensor) -> Tensor:
@@ -100,7 +116,7 @@ class StreamPlan:
     def weighs_alike(self) -> bool:
         """True where every key stands for as many tokens: softmax then takes no notice."""
         alone = self.length == self._slots
-        return alone and isinstance(self.plan, DownsamplePlan)
+        return alone and not isinstance(self.plan, MergePlan)
 
     def sizes(self, device: torch.device) -> Tensor:
         """Tokens that each key stands for, (B or 1, L') float32."""

@@ -12,7 +12,7 @@ from token_merge.tome_core import MergeSettings
 from token_merge.tome_core.settings import Target
 
 from .. import ours, peers
-from ..settings import MERGE_ALL, MERGE_QUERIES, Setting
+from ..settings import DOWNSAMPLE_2, MERGE_ALL, MERGE_QUERIES, Setting
 from .candidates import Merging
 
 Kind = Literal["ours", "peer", "candidate"]
@@ -45,16 +45,19 @@ class Variant:
 def variants() -> list[Variant]:
     """In the order of measuring: where time runs out, the last are missing."""
     half = MERGE_ALL.name
-    down = "downsample ×2, keys and values"
+    down = DOWNSAMPLE_2.name
     return [
-        Variant("Token Merge 0.5", "ours", _merge(), (half, "ours, local")),
-        Variant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
         Variant("Token Downsample ×2", "ours", _downsample(2), (down, "ours")),
         Variant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
-        Variant("queries merged 0.5, Downsample ×2", "ours", _both(0.5, 2)),
-        _candidate(ALL, pictures=64, sized=True),
+        Variant("Token Merge 0.5", "ours", _merge(), (half, "ours, local")),
+        Variant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
+        Variant("Token Downsample ×2, interleaved", "ours", _downsample(2, method="interleaved")),
+        Variant("Token Downsample ×4", "ours", _downsample(4)),
+        Variant("ToDo ×4", "peer", _todo(4)),
+        Variant("Token Downsample ×4, interleaved", "ours", _downsample(4, method="interleaved")),
+        Variant("Token Downsample ×2, nearest-exact", "ours", _nearest(2)),
+        Variant("Token Downsample ×4, nearest-exact", "ours", _nearest(4)),
         Variant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
-        Variant("Token Merge 0.5, random", "ours", _merge(matching="random")),
         Variant("TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")),
         Variant(
             "Token Merge 0.5, queries",
@@ -62,19 +65,33 @@ def variants() -> list[Variant]:
             _merge(target=QUERIES),
             (MERGE_QUERIES.name, "ours, local"),
         ),
-        Variant("Token Downsample ×2, area", "ours", _downsample(2, method="area")),
-        Variant("Token Downsample ×4", "ours", _downsample(4)),
-        Variant("ToDo ×4", "peer", _todo(4)),
+        Variant("queries merged 0.5, Downsample ×2", "ours", _both(0.5, 2)),
         Variant("tomesd 0.7", "peer", _tomesd(0.7)),
         Variant("Token Merge 0.7", "ours", _merge(ratio=0.7)),
-        Variant("queries merged 0.7, Downsample ×2", "ours", _both(0.7, 2)),
+        Variant("Token Downsample ×3, interleaved", "ours", _downsample(3, method="interleaved")),
         Variant("Token Merge 0.5, keys and values", "ours", _merge(target=KEYS)),
-        Variant("Token Merge 0.5, last 40 % exact", "ours", _merge(end_percent=0.6)),
-        Variant("Token Merge 0.5, first 40 % exact", "ours", _merge(start_percent=0.4)),
-        Variant("Token Downsample ×2, last 40 % exact", "ours", _downsample(2, end_percent=0.6)),
-        Variant("Token Downsample ×2, first 40 % exact", "ours", _downsample(2, start_percent=0.4)),
+        Variant("Token Merge 0.5, unsized", "ours", _merge(proportional_attention=False)),
+        Variant("Token Merge 0.5, random", "ours", _merge(matching="random")),
+        Variant("queries merged 0.7, Downsample ×4", "ours", _both(0.7, 4)),
+        *_windows(),
         *_predictions_only(),
         *_candidates(),
+    ]
+
+
+def _windows() -> list[Variant]:
+    """Which part of the schedule had better be left exact."""
+    windows: dict[str, dict[str, Any]] = {
+        "last 40 % exact": {"end_percent": 0.6},
+        "first 40 % exact": {"start_percent": 0.4},
+    }
+    return [
+        Variant(f"{name}, {words}", "ours", make(**window), pictures=16)
+        for name, make in (
+            ("Token Downsample ×4", partial(_downsample, 4)),
+            ("Token Merge 0.5", _merge),
+        )
+        for words, window in windows.items()
     ]
 
 
@@ -90,14 +107,19 @@ def _predictions_only() -> list[Variant]:
         "refresh_steps 4": {"refresh_steps": 4},
         "cross-attention too": {"merge_cross_attention": True},
         "MLP too": {"merge_mlp": True},
+        "keys and values, unsized": {"target": KEYS, "proportional_attention": False},
     }
     downsamples: dict[str, tuple[float, str]] = {
-        "×1.5": (1.5, "nearest-exact"),
-        "×1.5, area": (1.5, "area"),
+        "×1.5": (1.5, "stratified"),
+        "×1.5, nearest-exact": (1.5, "nearest-exact"),
+        "×1.5, interleaved": (1.5, "interleaved"),
+        "×2, area": (2, "area"),
         "×2, bilinear": (2, "bilinear"),
-        "×3": (3, "nearest-exact"),
-        "×3, area": (3, "area"),
+        "×3": (3, "stratified"),
+        "×3, nearest-exact": (3, "nearest-exact"),
         "×4, area": (4, "area"),
+        "×6": (6, "stratified"),
+        "×6, interleaved": (6, "interleaved"),
     }
     return [
         *(
@@ -119,14 +141,11 @@ def _predictions_only() -> list[Variant]:
 def _candidates() -> list[Variant]:
     """Means or chosen tokens, with and without proportional attention."""
     return [
-        _candidate(KEYS),
-        _candidate(KEYS, sized=True),
         _candidate(KEYS, chosen_keys=True),
         _candidate(KEYS, chosen_keys=True, sized=True),
         _candidate(KEYS, chosen_keys=True, chosen_values=True),
         _candidate(KEYS, chosen_keys=True, chosen_values=True, sized=True),
         _candidate(KEYS, 0.75, chosen_keys=True, sized=True),
-        _candidate(KEYS, 0.75, sized=True),
         _candidate(QUERIES, chosen_queries=True),
         _candidate(ALL, chosen_keys=True, sized=True),
     ]
@@ -145,6 +164,10 @@ def _merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
 
 def _downsample(factor: float, **inputs: Any) -> Patch:
     return lambda model: ours.apply("TokenDownsample", model, factor=float(factor), **inputs)
+
+
+def _nearest(factor: float) -> Patch:
+    return _downsample(factor, method="nearest-exact")
 
 
 def _both(ratio: float, factor: float) -> Patch:

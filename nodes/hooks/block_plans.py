@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from ...tome_core.downsample import DownsamplePlan
 from ...tome_core.grid import TokenGrid
-from ...tome_core.matchers import plan_downsample, why_merging_cannot_pay
+from ...tome_core.interleaving import Deal, InterleavedPlan
+from ...tome_core.matchers import plan_downsample, why_left_alone
+from ...tome_core.partition import seeded_generator
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import MergeSettings
 from ...tome_core.tile_plan import TilePlan
@@ -17,18 +20,53 @@ from .merge_plans import merge_plan_of
 from .run_state import UNetCall
 from .unet_layers import SelfAttentionLayer
 
-AnyPlan = MergePlan | TilePlan | DownsamplePlan
+AnyPlan = MergePlan | TilePlan | DownsamplePlan | InterleavedPlan
+
+
+@dataclass(frozen=True)
+class DealtQueries:
+    """Queries, merged first where there is a plan for it, and then dealt to groups."""
+
+    deal: Deal
+    plan: MergePlan | TilePlan | None
+
+    @property
+    def slots(self) -> int:
+        """Q, the length of the groups' sequences."""
+        return self.deal.order.shape[1]
+
+    def merge(self, x: Tensor) -> Tensor:
+        """(B, N, C) -> (B·G, Q, C)."""
+        return self.deal.split(self.plan.merge(x) if self.plan else x)
+
+    def unmerge(self, y: Tensor) -> Tensor:
+        """(B·G, Q, C) -> (B, N, C)."""
+        joined = self.deal.join(y)
+        return self.plan.unmerge(joined) if self.plan else joined
 
 
 @dataclass(frozen=True)
 class BlockPlans:
     """One plan per sequence of tokens that is reduced; the same object where they share one."""
 
-    queries: MergePlan | TilePlan | None = None
+    queries: MergePlan | TilePlan | DealtQueries | None = None
     keys_and_values: AnyPlan | None = None
     cross_attention: MergePlan | TilePlan | None = None
     mlp: MergePlan | TilePlan | None = None
     proportional: bool = False
+
+    def queries_of(self, tokens: int) -> int:
+        """How many queries a layer of so many tokens is left with, in all groups together."""
+        if isinstance(self.queries, DealtQueries):
+            return self.queries.deal.queries
+        return self.queries.slots if self.queries else tokens
+
+    def dealt(self, grid: TokenGrid, generator: torch.Generator) -> BlockPlans:
+        """With queries in as many groups as the keys; generator: of the caller's, draws them."""
+        assert isinstance(self.keys_and_values, InterleavedPlan)
+        assert not isinstance(self.queries, DealtQueries)
+        deal = Deal.draw(self.queries_of(grid.tokens), self.keys_and_values.groups, generator)
+        return replace(self, queries=DealtQueries(deal, self.queries))
 
     @property
     def key_sizes(self) -> Tensor | None:
@@ -46,13 +84,13 @@ class BlockPlans:
 
         n, context, value: (B, N, C), often the same tensor.
         """
-        queries = self.queries.merge(n) if self.queries else n  # (B, Mq, C)
+        queries = self.queries.merge(n) if self.queries else n  # (B or B·G, Mq, C)
         if self.keys_and_values is None:
             return queries, context, value
         if context is n and self.keys_and_values is self.queries:
             keys = queries
         else:
-            keys = self.keys_and_values.merge(context)  # (B, Mk, C)
+            keys = self.keys_and_values.merge(context)  # (B or B·G, Mk, C)
         values = keys if value is context else self.keys_and_values.merge(value)
         return queries, keys, values
 
@@ -73,25 +111,23 @@ def plan_block(
     proportional = False
     reasons: list[str] = []
     for settings, roles in call.roles_by_settings(layer.downsample).items():
-        if grid.tokens < settings.min_tokens:
-            reasons.append(f"{grid.tokens} tokens are fewer than min_tokens")
+        factor = call.reduction.factor(settings, layer.downsample)
+        reason = why_left_alone(grid, settings, factor)
+        if reason:
+            reasons.append(reason)
             continue
         plan: AnyPlan
         if isinstance(settings, MergeSettings):
-            reason = why_merging_cannot_pay(grid, settings)
-            if reason:
-                reasons.append(reason)
-                continue
             plan = merge_plan_of(settings, call, layer.key, grid, metric, images)
         else:
-            factor = call.reduction.factor(settings, layer.downsample)
-            plan = plan_downsample(grid, settings, factor)
-            if plan.smaller == grid:
-                reasons.append(f"{grid.tokens} tokens are within the factor and the budget already")
-                continue
+            generator = seeded_generator(settings.seed, call.step, *layer.key)
+            plan = plan_downsample(grid, settings, factor, generator)
         plans.update(dict.fromkeys(roles, plan))
         if "keys_and_values" in roles:
             proportional = settings.proportional_attention
     if not plans:
         raise ValueError(" and ".join(reasons))
-    return BlockPlans(**plans, proportional=proportional)  # type: ignore[arg-type]  # composition.py gives roles by kind
+    made = BlockPlans(**plans, proportional=proportional)  # type: ignore[arg-type]  # composition.py gives roles by kind
+    if isinstance(made.keys_and_values, InterleavedPlan):
+        return made.dealt(grid, seeded_generator("deal", call.step, *layer.key))
+    return made

@@ -39,8 +39,13 @@ class Reduction:
             return frozenset()
         return frozenset(_merge_roles(settings))
 
-    def factor(self, settings: DownsampleSettings, downsample: int) -> float:
-        """The factor that ``settings`` give to layers of this resolution; 1 beyond the second."""
+    def factor(self, settings: Settings, downsample: int) -> float:
+        """The factor that ``settings`` give to layers of this resolution.
+
+        1 beyond the second resolution, and where settings merge.
+        """
+        if isinstance(settings, MergeSettings):
+            return 1.0
         factors = dict(zip(self.resolutions, settings.factors, strict=False))
         return factors.get(downsample, 1.0)
 

@@ -42,7 +42,7 @@ class ModelCall:
     step: int
     run: Run
 
-    def roles_by_settings(self, downsample: int = 1) -> dict[Settings, frozenset[Role]]:
+    def roles_by_settings(self, downsample: int) -> dict[Settings, frozenset[Role]]:
         """Who reduces what in layers of a resolution; no role twice, see composition.py."""
         return {
             settings: roles

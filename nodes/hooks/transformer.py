@@ -15,15 +15,12 @@ from .composition import Reduction
 from .families import FAMILIES, Family
 from .layouts import Layout, UnknownLayoutError
 from .sampling_run import REDUCTION_KEY, model_call, wrap_run
-from .transformer_override import TransformerCall, with_override
+from .transformer_override import ONLY_RESOLUTION, TransformerCall, with_override
 
 logger = logging.getLogger("token_merge")
 
 FAMILY_KEY = "token_merge_family"
 """Noted once, since a compiled model is of another class while it is called."""
-
-ONLY_RESOLUTION = (1,)
-"""A transformer's blocks all see the same grid: there is one resolution, the finest."""
 
 
 def attach(model: ModelPatcher, family: Family, settings: Settings) -> None:
@@ -37,7 +34,7 @@ def attach(model: ModelPatcher, family: Family, settings: Settings) -> None:
     options = model.model_options["transformer_options"]
     reduction = options.get(REDUCTION_KEY)
     if reduction is None:
-        reduction = Reduction(ONLY_RESOLUTION)
+        reduction = Reduction((ONLY_RESOLUTION,))
         options[FAMILY_KEY] = family
         model.add_wrapper_with_key(WrappersMP.OUTER_SAMPLE, REDUCTION_KEY, wrap_run)
         model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, REDUCTION_KEY, wrap_model_call)

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...tome_core.matchers import plan_downsample, why_merging_cannot_pay
+from ...tome_core.interleaving import Deal
+from ...tome_core.matchers import plan_downsample, why_left_alone
+from ...tome_core.partition import seeded_generator
 from ...tome_core.settings import MergeSettings
 from ...tome_core.streams import Stream, StreamPlan
 from ...tome_core.tile_plan import TilePlan
@@ -21,6 +23,9 @@ from .attention_call import CALL_KEY, LEFT_OUT, OVERRIDE_KEY, Attention, Attenti
 from .layouts import Layout, UnknownLayoutError
 from .merge_plans import merge_plan_of
 from .run_state import ModelCall
+
+ONLY_RESOLUTION = 1
+"""A transformer's blocks all see the same grid: there is one resolution, the finest."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +72,38 @@ class AttentionPlans:
     queries: StreamPlan | None
     keys_and_values: StreamPlan | None
     proportional: bool
+    deal: Deal | None = None
 
     def run(self, call: AttentionCall, attention: Attention) -> Tensor:
         """The output of attention on fewer tokens, for every token again."""
         sizes = None
+        if self.queries:
+            mask = None if call.mask is None else self.queries.choose_queries_of_mask(call.mask)
+            call = replace(call, q=self.queries.choose(call.q), mask=mask)
+        if self.deal:
+            mask = None if call.mask is None else _of_every_row(call.mask, len(call.q))
+            call = replace(call, mask=mask)
         if self.keys_and_values:
             plan = self.keys_and_values
             mask = None if call.mask is None else plan.choose_keys_of_mask(call.mask)
             call = replace(call, k=plan.choose(call.k), v=plan.merge(call.v), mask=mask)
             if self.proportional and not plan.weighs_alike:
                 sizes = plan.sizes(call.k.device)
-        if self.queries:
-            mask = None if call.mask is None else self.queries.choose_queries_of_mask(call.mask)
-            call = replace(call, q=self.queries.choose(call.q), mask=mask)
+        if self.deal:
+            mask = None if call.mask is None else self.deal.split_rows_of_mask(call.mask)
+            call = replace(call, q=self.deal.split(call.q), mask=mask)
         out = call.run(attention) if sizes is None else call.run_with_sizes(attention, sizes)
+        if self.deal:
+            out = self.deal.join(out)
         return self.queries.unmerge(out) if self.queries else out
+
+
+def _of_every_row(mask: Tensor, batch: int) -> Tensor:
+    """A mask as ComfyUI takes it, with four dimensions. (B, H or 1, Nq or 1, Nk)."""
+    if mask.ndim == 3:
+        mask = mask[:, None]
+    mask = mask[(None,) * (4 - mask.ndim)]
+    return mask.expand(batch, -1, -1, -1)
 
 
 def with_override(transformer_options: dict[str, Any], call: TransformerCall) -> dict[str, Any]:
@@ -166,38 +188,36 @@ def _plan_stream(
     plans: dict[str, StreamPlan] = {}
     proportional = False
     reasons: list[str] = []
-    grid = stream.grid
-    for settings, roles in call.roles_by_settings().items():
+    grid, layer = stream.grid, ("block", block.number)
+    for settings, roles in call.roles_by_settings(ONLY_RESOLUTION).items():
         if call.total_blocks and settings.transformer.keeps(block.number, call.total_blocks):
             reasons.append("keep_first_blocks or keep_last_blocks")
             continue
-        if grid.tokens < settings.min_tokens:
-            reasons.append(f"{grid.tokens} tokens are fewer than min_tokens")
+        factor = call.reduction.factor(settings, ONLY_RESOLUTION)
+        reason = why_left_alone(grid, settings, factor)
+        if reason:
+            reasons.append(reason)
             continue
         if isinstance(settings, MergeSettings):
-            reason = why_merging_cannot_pay(grid, settings)
-            if reason:
-                reasons.append(reason)
-                continue
             # ToMe's metric: the keys, averaged over heads.
             metric = stream.picture(tensors.k).mean(dim=1)  # (B, N, D)
             images = tuple(options.get("uuids", ()))
-            merge = merge_plan_of(settings, call, ("block", block.number), grid, metric, images)
+            merge = merge_plan_of(settings, call, layer, grid, metric, images)
             assert not isinstance(merge, TilePlan)  # refused in transformer.attach
             plan = StreamPlan(stream, merge)
         else:
-            downsample = plan_downsample(grid, settings, settings.factor)
-            if downsample.smaller == grid:
-                reasons.append(f"{grid.tokens} tokens are within the factor and the budget already")
-                continue
+            generator = seeded_generator(settings.seed, call.step, *layer)
+            others = stream.before + stream.after
+            downsample = plan_downsample(grid, settings, factor, generator, others)
             plan = StreamPlan(stream, downsample)
         plans.update(dict.fromkeys(roles, plan))
         if "keys_and_values" in roles:
             proportional = settings.proportional_attention
     if not plans:
         raise ValueError(" and ".join(reasons))
-    return AttentionPlans(
-        queries=plans.get("queries"),
-        keys_and_values=plans.get("keys_and_values"),
-        proportional=proportional,
-    )
+    queries, keys = plans.get("queries"), plans.get("keys_and_values")
+    deal = None
+    if keys and keys.groups > 1:
+        left = queries.length if queries else stream.length
+        deal = Deal.draw(left, keys.groups, seeded_generator("deal", call.step, *layer))
+    return AttentionPlans(queries, keys, proportional, deal)

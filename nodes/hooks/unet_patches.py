@@ -64,7 +64,7 @@ def attn1_patch(
     queries, keys, values = plans.reduce(n, context, value)
     if plans.key_sizes is not None:
         call.key_sizes["next"] = plans.key_sizes
-    call.run.report.reduce(layer, grid.tokens, queries.shape[1], keys.shape[1])
+    call.run.report.reduce(layer, grid.tokens, plans.queries_of(grid.tokens), keys.shape[1])
     return queries, keys, values
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from token_merge.tome_core.grid import TokenGrid
-from token_merge.tome_core.matchers import kept_tokens, plan_downsample, plan_merge
+from token_merge.tome_core.matchers import kept_tokens, plan_merge, smaller_grid
 from token_merge.tome_core.partition import seeded_generator
 from token_merge.tome_core.settings import MATCHINGS, DownsampleSettings, MergeSettings
 
@@ -43,9 +43,9 @@ def test_a_budget_holds_whatever_the_size(height, width, budget, matching):
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 2000))
 def test_a_downsampling_budget_holds_whatever_the_size(height, width, budget):
     grid = TokenGrid(height, width)
-    made = plan_downsample(grid, DownsampleSettings(factor=1.0, max_tokens=budget), 1.0)
+    smaller = smaller_grid(grid, DownsampleSettings(factor=1.0, max_tokens=budget), 1.0)
     narrow = min(height, width) == 1 or math.sqrt(grid.tokens / budget) > min(height, width)
-    assert made.smaller.tokens <= budget or narrow
+    assert smaller.tokens <= budget or narrow
 
 
 def test_a_budget_that_is_not_reached_changes_nothing():
@@ -55,7 +55,7 @@ def test_a_budget_that_is_not_reached_changes_nothing():
     )
     assert plain.slots == budgeted.slots == 32
     settings = DownsampleSettings(factor=2.0, max_tokens=64)
-    assert plan_downsample(grid, settings, 2.0).smaller.tokens == 16
+    assert smaller_grid(grid, settings, 2.0).tokens == 16
 
 
 def test_random_matching_takes_ratios_beyond_the_strides():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from token_merge.tome_core import (
     DownsamplePlan,
     DownsampleSettings,
+    InterleavedPlan,
     MergeSettings,
     Stream,
     StreamPlan,
@@ -26,9 +27,11 @@ def plan_for(kind: str, stream: Stream, x: torch.Tensor) -> StreamPlan:
     if kind == "merge":
         metric = stream.picture(x).mean(dim=1)
         plan = plan_merge(metric, grid, MergeSettings(), seeded_generator(0))
+    elif kind == "interleaved":
+        plan = InterleavedPlan.draw(grid, grid.downsampled(2.0), 3, seeded_generator(0))
     else:
-        method = "area" if kind == "area" else "nearest-exact"
-        plan = DownsamplePlan(grid, 2.0, method, temporal_factor=2.0)
+        method = "area" if kind == "area" else "stratified"
+        plan = DownsamplePlan.of(grid, grid.downsampled(2.0, 2.0), method, seeded_generator(0))
     return StreamPlan(stream, plan)
 
 
@@ -68,7 +71,20 @@ def test_every_token_gets_the_output_of_the_token_that_stands_for_it(before, gri
         assert torch.equal(restored[image, :, kept], x[image, :, kept])
 
 
-@given(COUNTS, GRIDS, COUNTS, PLANS)
+@given(COUNTS, GRIDS, COUNTS, st.integers(1, 2))
+def test_every_group_has_the_tokens_around_the_picture(before, grid, after, batch):
+    stream = Stream(before, grid, after)
+    x = torch.randn(batch, 3, stream.length, 4)
+    plan = plan_for("interleaved", stream, x)
+    groups = plan.choose(x).unflatten(0, (batch, plan.groups))
+    assert groups.shape == (batch, plan.groups, 3, plan.length, 4)
+    assert torch.equal(plan.merge(x), plan.choose(x))
+    for group in groups.unbind(1):
+        assert torch.equal(group[:, :, :before], x[:, :, :before])
+        assert torch.equal(group[:, :, plan.length - after :], x[:, :, stream.length - after :])
+
+
+@given(COUNTS, GRIDS, COUNTS, st.sampled_from(["merge", "downsample", "area", "interleaved"]))
 def test_sizes_add_up_to_the_tokens_that_went_in(before, grid, after, kind):
     stream = Stream(before, grid, after)
     plan = plan_for(kind, stream, torch.randn(2, 1, stream.length, 4))
@@ -100,7 +116,9 @@ def test_downsampling_has_nothing_to_unmerge():
 
 def test_keys_are_chosen_where_values_are_averaged():
     stream = Stream(0, TokenGrid(2, 2))
-    plan = StreamPlan(stream, DownsamplePlan(stream.grid, 2.0, "area"))
+    grid = stream.grid
+    downsample = DownsamplePlan.of(grid, grid.downsampled(2.0), "area", seeded_generator(0))
+    plan = StreamPlan(stream, downsample)
     x = torch.tensor([1.0, 2.0, 3.0, 10.0])[None, None, :, None]
     assert plan.choose(x).item() == 10.0
     assert plan.merge(x).item() == 4.0

@@ -40,7 +40,11 @@ def test_a_window_opens_and_closes_inside_a_compiled_model(
 @pytest.mark.parametrize("order", ["compiled last", "compiled first"])
 @pytest.mark.parametrize(
     ("node_name", "window"),
-    [("token_merge", {"start_percent": 0.5}), ("token_downsample", {"end_percent": 0.5})],
+    [
+        ("token_merge", {"start_percent": 0.5}),
+        ("token_downsample", {"end_percent": 0.5}),
+        ("token_downsample", {"end_percent": 0.5, "method": "interleaved"}),
+    ],
 )
 def test_a_window_opens_and_closes_inside_a_compiled_transformer(
     order, node_name, window, flux, denoise, request

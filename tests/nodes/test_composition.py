@@ -29,6 +29,18 @@ def test_merged_queries_and_downsampled_keys_compose(
         assert (128, 64) in attention_log.lengths
 
 
+def test_merged_queries_and_interleaved_keys_compose(
+    unet, token_merge, token_downsample, denoise, attention_log, caplog
+):
+    model = token_downsample(token_merge(unet("SD15"), target="queries"), method="interleaved")
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        picture = denoise(attention_log.watch(model))
+    assert (128 // 4, 64) in attention_log.lengths, "the queries are not in four groups"
+    assert "from 256 tokens to 128 queries, 64 keys and values" in caplog.text
+    alone = denoise(token_merge(unet("SD15"), target="queries"))
+    assert 0 < (picture - alone).norm() / alone.norm() < 0.3
+
+
 def test_nodes_that_take_turns_in_the_schedule_compose(
     unet, token_merge, token_downsample, denoise, attention_log
 ):

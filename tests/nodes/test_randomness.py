@@ -1,15 +1,24 @@
 """Same graph, same seed, same picture."""
 
+import pytest
 import torch
 
 
-def test_the_same_seed_gives_the_same_picture(unet, token_merge, denoise):
-    first, second = (denoise(token_merge(unet("SD15"), seed=3)) for _ in range(2))
+@pytest.fixture(params=["merge", "stratified", "interleaved"])
+def node(request, token_merge, token_downsample):
+    """A node whose choice of tokens is drawn, but for ``seed`` with its defaults."""
+    if request.param == "merge":
+        return token_merge
+    return lambda model, **inputs: token_downsample(model, method=request.param, **inputs)
+
+
+def test_the_same_seed_gives_the_same_picture(unet, node, denoise):
+    first, second = (denoise(node(unet("SD15"), seed=3)) for _ in range(2))
     assert torch.equal(first, second)
 
 
-def test_another_seed_gives_other_destinations(unet, token_merge, denoise):
-    one, other = (denoise(token_merge(unet("SD15"), seed=seed)) for seed in (0, 1))
+def test_another_seed_gives_other_destinations(unet, node, denoise):
+    one, other = (denoise(node(unet("SD15"), seed=seed)) for seed in (0, 1))
     assert not torch.equal(one, other)
 
 
@@ -20,8 +29,8 @@ def test_without_random_destinations_the_seed_changes_nothing(unet, token_merge,
     assert torch.equal(one, other)
 
 
-def test_the_global_random_state_neither_matters_nor_moves(unet, token_merge, denoise):
-    model = token_merge(unet("SD15"))
+def test_the_global_random_state_neither_matters_nor_moves(unet, node, denoise):
+    model = node(unet("SD15"))
     torch.manual_seed(0)
     before = torch.get_rng_state()
     first = denoise(model)
@@ -30,8 +39,8 @@ def test_the_global_random_state_neither_matters_nor_moves(unet, token_merge, de
     assert torch.equal(denoise(model), first)
 
 
-def test_splitting_the_batch_of_prompts_changes_nothing(unet, token_merge, denoise, monkeypatch):
-    model = token_merge(unet("SD15"))
+def test_splitting_the_batch_of_prompts_changes_nothing(unet, node, denoise, monkeypatch):
+    model = node(unet("SD15"))
     together = denoise(model, batch=2)
     monkeypatch.setattr(type(model), "get_free_memory", lambda *_: 1)
     calls = []

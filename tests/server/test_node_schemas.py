@@ -36,8 +36,17 @@ TOKEN_DOWNSAMPLE = {
     "method": (
         "COMBO",
         {
-            "default": "nearest-exact",
-            "options": ["nearest-exact", "nearest", "bilinear", "bicubic", "area", "max"],
+            "default": "stratified",
+            "options": [
+                "stratified",
+                "interleaved",
+                "nearest-exact",
+                "nearest",
+                "bilinear",
+                "bicubic",
+                "area",
+                "max",
+            ],
         },
     ),
     "start_percent": ("FLOAT", {"default": 0.0, **PERCENT}),

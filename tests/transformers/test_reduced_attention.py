@@ -45,7 +45,7 @@ def assert_keys_are(pair, rows):
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 def test_downsampling_drops_picture_keys_and_nothing_else(family, size, token_downsample):
     run = Run.of_tokens(family, *size, steps=1)
-    seen = watched(token_downsample(family.model(), factor=2), family, run)
+    seen = watched(token_downsample(family.model(), factor=2, method="nearest-exact"), family, run)
     for pair in seen:
         if pair.kinds is None:
             assert_untouched(pair)
@@ -62,12 +62,66 @@ def test_downsampling_drops_picture_keys_and_nothing_else(family, size, token_do
 @pytest.mark.parametrize("factor", [1, 2])
 def test_temporal_factor_drops_frames(family, factor, token_downsample):
     run = Run(steps=1)
-    model = token_downsample(family.model(), factor=factor, temporal_factor=2)
+    how = {"temporal_factor": 2, "method": "nearest-exact"}
+    model = token_downsample(family.model(), factor=factor, **how)
     for pair in watched(model, family, run):
         if pair.kinds:
             rows = rows_left_by_downsampling(pair.kinds, run.token_grid(family), factor, 2)
             assert pair.kinds.count("picture") - (len(pair.kinds) - len(rows)) == 48 // factor**2
             assert_keys_are(pair, rows)
+
+
+@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
+@pytest.mark.parametrize("method", ["stratified", "interleaved"])
+def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_downsample):
+    run = Run.of_tokens(family, *size, steps=1)
+    model = token_downsample(family.model(), factor=2, method=method)
+    for pair in watched(model, family, run):
+        if pair.kinds is None:
+            assert_untouched(pair)
+            continue
+        grid = run.token_grid(family)
+        cells = prod(grid[:-2]) * (size[0] // 2) * (size[1] // 2)
+        before, picture = pair.kinds.index("picture"), pair.kinds.count("picture")
+        left = len(pair.kinds) - picture + cells
+        groups = min(4, len(pair.kinds) // left) if method == "interleaved" else 1
+        assert len(pair.reached.q) == groups
+        for group in groups_of(pair):
+            assert group.k.shape[2] == left
+            for name in ("k", "v"):
+                asked, reached = getattr(pair.asked, name), getattr(group, name)
+                assert torch.equal(reached[:, :, :before], asked[:, :, :before])
+                after = asked[:, :, before + picture :]
+                assert torch.equal(reached[:, :, before + cells :], after)
+            chosen = slice(before, before + cells)
+            places = slice(before, before + picture)
+            keys = rows_of(group.k[:, :, chosen], pair.asked.k[:, :, places])
+            assert len(keys.unique()) == cells
+            assert torch.equal(group.v[:, :, chosen], pair.asked.v[:, :, places][:, :, keys])
+        assert_every_picture_token_has_the_output_of_its_group(pair, places)
+
+
+def assert_every_picture_token_has_the_output_of_its_group(pair, places):
+    queries, outputs = (getattr(pair.asked, name)[0, 0, places] for name in ("q", "out"))
+    answered = torch.zeros(len(queries), dtype=torch.bool)
+    for group in groups_of(pair):
+        is_query = (group.q[0, 0, :, None] == queries[None]).all(dim=2)  # (Q, N)
+        # The last group is filled up with queries that had their answer in the first.
+        place, token = (is_query & ~answered).nonzero(as_tuple=True)
+        assert torch.equal(outputs[token], group.out[0, 0, place])
+        answered[token] = True
+    assert answered.all()
+
+
+def groups_of(pair):
+    """The groups of queries that reached the kernel, one call of a single row each."""
+    channels = pair.asked.k.shape[3]
+    for row in range(len(pair.reached.q)):
+        of_row = {
+            name: getattr(pair.reached, name)[row : row + 1, ..., :channels]
+            for name in ("q", "k", "v", "out")
+        }
+        yield replace(pair.reached, **of_row)
 
 
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
@@ -158,11 +212,22 @@ def test_a_mask_over_the_picture_is_reduced_with_it(target, token_merge):
 def test_a_mask_over_the_picture_is_downsampled_with_it(token_downsample):
     biased = with_bias(REACHED[0])
     run = Run(steps=1)
-    for pair in watched(token_downsample(biased.model()), biased, run):
+    model = token_downsample(biased.model(), method="nearest-exact")
+    for pair in watched(model, biased, run):
         rows = rows_left_by_downsampling(pair.kinds, run.token_grid(biased), 2)
         sizes = torch.tensor([4.0 if pair.kinds[row] == "picture" else 1.0 for row in rows])
         expected = pair.asked.mask[:, :, rows] + sizes.log()
         torch.testing.assert_close(pair.reached.mask.reshape(expected.shape), expected)
+
+
+def test_a_mask_over_the_picture_is_dealt_with_it(token_downsample):
+    biased = with_bias(REACHED[0])
+    how = {"method": "interleaved", "proportional_attention": False}
+    for pair in watched(token_downsample(biased.model(), **how), biased, Run(steps=1)):
+        assert len(pair.reached.q) > 1
+        for group, mask in zip(groups_of(pair), pair.reached.mask, strict=True):
+            queries, keys = rows_of(group.q, pair.asked.q), rows_of(group.k, pair.asked.k)
+            assert torch.equal(mask[0], pair.asked.mask[0][queries][:, keys])
 
 
 def with_bias(family):
