@@ -72,6 +72,11 @@ class MergePlan:
             merged = F.embedding_bag(self.order, rows, self.starts, mode="mean")  # (B·M, C)
         return merged.unflatten(0, (x.shape[0], self.slots))
 
+    def choose(self, x: Tensor) -> Tensor:
+        """The token that stands for each slot. (B, N, C) -> (B, M, C)."""
+        rows = _batched_rows(self.chosen, self.assign.shape[1])  # (B·M,)
+        return x.flatten(0, 1).index_select(0, rows).unflatten(0, (x.shape[0], self.slots))
+
     def merge_weighted(self, x: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Mean per slot, weighted by the tokens that each token already stands for.
 
@@ -98,7 +103,10 @@ def mean_by_index_add(rows: Tensor, slot_rows: Tensor, sizes: Tensor) -> Tensor:
     return (total / sizes.reshape(-1, 1)).to(rows.dtype)
 
 
-def _batched_rows(assign: Tensor, slots: int) -> Tensor:
-    """Slots of all images numbered through. (B, N) -> (B·N,)."""
-    first = torch.arange(assign.shape[0], device=assign.device)[:, None] * slots  # (B, 1)
-    return (assign + first).flatten()
+def _batched_rows(numbers: Tensor, of_each: int) -> Tensor:
+    """Slots or tokens of all images numbered through. (B, n) -> (B·n,).
+
+    of_each: how many an image has.
+    """
+    first = torch.arange(numbers.shape[0], device=numbers.device)[:, None] * of_each  # (B, 1)
+    return (numbers + first).flatten()

@@ -3,7 +3,7 @@
 A slot of merged tokens stands for several, but softmax gives it the weight of one. Proportional
 attention (ToMe, arXiv 2210.09461, eq. 1) adds the log of its size to its scores; ToMe for Stable
 Diffusion and tomesd leave that out. And a mean of keys is no key that the model ever saw; the
-slot's destination token is.
+slot's destination token is. The node has both, with means of queries and values.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Block:
         plan = plan_merge(n, grid, settings, self.generator)
         assert isinstance(plan, MergePlan)
         mean = plan.merge(n)
-        picked = n.gather(1, plan.chosen[..., None].expand(-1, -1, n.shape[2]))  # (B, M, C)
+        picked = plan.choose(n)
         queries, keys, values = n, context, value
         if settings.merges_queries:
             queries, self.plan = picked if self.merging.chosen_queries else mean, plan

@@ -21,15 +21,16 @@ STYLES: dict[str, dict[str, Any]] = {
 SIGMA_LINES = (
     "Token Merge 0.5",
     "tomesd 0.5",
-    "Token Merge 0.5, random",
     "Token Merge 0.5, keys and values",
     "Token Merge 0.5, queries",
+    "TomePatchModel 0.5",
     "Token Downsample ×2",
-    "Token Downsample ×2, area",
-    "queries merged 0.5, Downsample ×2",
+    "Token Downsample ×4",
+    "Token Downsample ×4, interleaved",
+    "ToDo ×2",
+    "ToDo ×4",
     "HyperTile",
-    "candidate: merge 0.5, sized",
-    "candidate: merge 0.5, keys and values, chosen keys, sized",
+    "Token Downsample ×2, area",
 )
 
 

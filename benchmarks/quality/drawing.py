@@ -15,14 +15,14 @@ from .sheets import Row
 from .variants import variants
 
 SHOWN = (
+    "Token Downsample ×2",
+    "ToDo ×2",
     "Token Merge 0.5",
     "tomesd 0.5",
-    "Token Downsample ×2",
-    "queries merged 0.5, Downsample ×2",
+    "Token Downsample ×4",
+    "Token Downsample ×4, interleaved",
+    "ToDo ×4",
     "HyperTile",
-    "TomePatchModel 0.5",
-    "Token Merge 0.5, random",
-    "Token Merge 0.7",
     "tomesd 0.7",
 )
 SEEDS = 8

@@ -66,6 +66,7 @@ def variants() -> list[Variant]:
             (MERGE_QUERIES.name, "ours, local"),
         ),
         Variant("queries merged 0.5, Downsample ×2", "ours", _both(0.5, 2)),
+        Variant("queries merged 0.5, Downsample ×1.41", "ours", _both(0.5, 1.41)),
         Variant("tomesd 0.7", "peer", _tomesd(0.7)),
         Variant("Token Merge 0.7", "ours", _merge(ratio=0.7)),
         Variant("Token Downsample ×3, interleaved", "ours", _downsample(3, method="interleaved")),
@@ -141,13 +142,16 @@ def _predictions_only() -> list[Variant]:
 def _candidates() -> list[Variant]:
     """Means or chosen tokens, with and without proportional attention."""
     return [
+        _candidate(ALL, pictures=16, sized=True),
+        _candidate(ALL, chosen_keys=True),
+        _candidate(ALL, chosen_keys=True, chosen_queries=True, sized=True),
+        _candidate(KEYS),
+        _candidate(KEYS, sized=True),
         _candidate(KEYS, chosen_keys=True),
-        _candidate(KEYS, chosen_keys=True, sized=True),
         _candidate(KEYS, chosen_keys=True, chosen_values=True),
         _candidate(KEYS, chosen_keys=True, chosen_values=True, sized=True),
         _candidate(KEYS, 0.75, chosen_keys=True, sized=True),
         _candidate(QUERIES, chosen_queries=True),
-        _candidate(ALL, chosen_keys=True, sized=True),
     ]
 
 

@@ -82,16 +82,18 @@ class BlockPlans:
     def reduce(self, n: Tensor, context: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs of the query, key and value projections, each tensor reduced once.
 
-        n, context, value: (B, N, C), often the same tensor.
+        n, context, value: (B, N, C), often the same tensor. Of merged keys the destination stands
+        for its slot: a mean is less like any of them, and attention to it is flatter.
         """
         queries = self.queries.merge(n) if self.queries else n  # (B or B·G, Mq, C)
-        if self.keys_and_values is None:
+        plan = self.keys_and_values
+        if plan is None:
             return queries, context, value
-        if context is n and self.keys_and_values is self.queries:
-            keys = queries
+        values = queries if value is n and plan is self.queries else plan.merge(value)
+        if isinstance(plan, MergePlan):
+            keys = plan.choose(context)  # (B, Mk, C)
         else:
-            keys = self.keys_and_values.merge(context)  # (B or B·G, Mk, C)
-        values = keys if value is context else self.keys_and_values.merge(value)
+            keys = values if context is value else plan.merge(context)  # (B or B·G, Mk, C)
         return queries, keys, values
 
 

@@ -32,6 +32,15 @@ def test_merge_is_the_mean_of_each_slot(plan):
 
 
 @given(plans())
+def test_choose_takes_a_token_of_each_slot(plan):
+    x = tokens_for(plan)
+    chosen = plan.choose(x)
+    for image, tokens in enumerate(plan.chosen):
+        assert torch.equal(chosen[image], x[image, tokens])
+        assert torch.equal(plan.assign[image, tokens], torch.arange(plan.slots))
+
+
+@given(plans())
 def test_unmerge_copies_each_slot_to_its_tokens(plan):
     y = torch.randn(plan.assign.shape[0], plan.slots, 2)
     unmerged = plan.unmerge(y)
