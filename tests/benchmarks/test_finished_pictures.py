@@ -1,0 +1,58 @@
+"""What the measured curves taught, on finished pictures of the trained model."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks import ours
+from benchmarks.quality import metrics, sampling, text, weights
+
+CAPTIONS = (
+    "a red circle on grass",
+    "a photo of cat",
+    "a blue square and a yellow star on a gradient",
+    "a green triangle on bricks",
+)
+STEPS = 10
+DOWNSAMPLE, MERGE = "TokenDownsample", "TokenMerge"
+
+
+@cache
+def pictures(node: str | None, **inputs: Any) -> torch.Tensor:
+    """(4, 3, 64, 64), the same seeds whatever the node."""
+    model = _model()
+    prompts = torch.stack([text.encode(text.encoder(), caption) for caption in CAPTIONS])
+    batch = sampling.Batch(prompts, (0, 1, 2, 3), tokens=32)
+    patched = ours.apply(node, model, **inputs) if node else model
+    return sampling.pictures(model, sampling.sample(patched, batch, STEPS).latent)
+
+
+@cache
+def _model() -> Any:
+    return weights.load()
+
+
+def error(node: str, **inputs: Any) -> float:
+    """Mean squared, against plain."""
+    return float(metrics.squared_error(pictures(node, **inputs), pictures(None)).mean())
+
+
+@pytest.mark.parametrize("factor", [2.0, 4.0])
+def test_drawn_keys_err_half_as_much_as_a_regular_grid_or_less(factor: float) -> None:
+    regular = error(DOWNSAMPLE, factor=factor, method="nearest-exact")
+    assert 0 < error(DOWNSAMPLE, factor=factor, method="stratified") < regular / 2
+
+
+@pytest.mark.parametrize("factor", [2.0, 4.0])
+def test_interleaved_keys_err_less_than_those_that_all_queries_share(factor: float) -> None:
+    shared = error(DOWNSAMPLE, factor=factor, method="stratified")
+    assert 0 < error(DOWNSAMPLE, factor=factor, method="interleaved") < shared
+
+
+def test_weighing_merged_keys_by_their_size_halves_the_error_or_more() -> None:
+    unsized = error(MERGE, proportional_attention=False)
+    assert 0 < error(MERGE) < unsized / 2
