@@ -20,7 +20,7 @@ def runner(
     measured = Measured(variant.name, variant.kind, setting)
 
     def inspect() -> Timing:
-        watched, lengths = with_lengths_noted(patched) if hooks else (patched, {})
+        watched, lengths = with_lengths_noted(patched, request.rows) if hooks else (patched, {})
         with peak_memory(model.load_device) as peak:
             timing = run(watched, request, steps=variant.steps, hooks=hooks)
         measured.peak_bytes = peak.bytes

@@ -111,11 +111,12 @@ def run(
 
 
 def with_lengths_noted(
-    model: ModelPatcher,
+    model: ModelPatcher, rows: int
 ) -> tuple[ModelPatcher, Counter[tuple[int, int]]]:
     """A clone that counts how often self-attention gets how many (queries, keys); the counter.
 
-    Where another node splits the batch into tiles, the tokens of one tile count.
+    rows: of a model call. Where a node splits them into tiles or groups, the queries of all of them
+    count, and the keys that each query reads.
     """
     lengths: Counter[tuple[int, int]] = Counter()
     options = model.model_options["transformer_options"]
@@ -123,7 +124,8 @@ def with_lengths_noted(
 
     def note(attention: Callable[..., Tensor], q: Tensor, k: Tensor, *args: Any, **kw: Any) -> Any:
         if k.shape[1] != PROMPT_TOKENS:
-            lengths[q.shape[1], k.shape[1] * k.shape[0] // q.shape[0]] += 1
+            queries = q.shape[1] * q.shape[0] // rows
+            lengths[queries, k.shape[1] * k.shape[0] // q.shape[0]] += 1
         return inner(attention, q, k, *args, **kw) if inner else attention(q, k, *args, **kw)
 
     clone = model.clone()

@@ -76,9 +76,12 @@ def _downsampling(finest: int) -> list[Variant]:
     found: list[Variant] = []
     for setting, tier in ((settings.DOWNSAMPLE_2, 1), (settings.DOWNSAMPLE_4, 3)):
         todo = partial(peers.todo, setting=setting, finest=finest)
+        node = partial(ours.token_downsample, setting=setting)
+        interleaved = partial(node, method="interleaved")
         found += [
             _limit(setting, finest, tier),
-            Variant("ours", "ours", partial(ours.token_downsample, setting=setting), setting, tier),
+            Variant("ours", "ours", node, setting, tier),
+            Variant("ours, interleaved", "ours", interleaved, setting, max(tier, 2)),
             Variant("ToDo", "peer", todo, setting, tier),
         ]
     return found

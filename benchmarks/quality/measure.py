@@ -112,9 +112,11 @@ def measure_pictures(
 ) -> None:
     """Whole pictures of the same seeds, variant by variant."""
     drawn = metrics.pooled(_maps(bench, bench.pairs.drawn))
-    count = len(bench.pairs.captions)
+    plain = bench.plain_pictures()
+    plain_maps = _maps(bench, plain)
+    count = len(plain)
     if report.pictures < count:
-        vectors = metrics.pooled(_maps(bench, bench.plain_pictures()))
+        vectors = metrics.pooled(plain_maps)
         report.plain_kernel_distance = metrics.kernel_distance(vectors, drawn)
         report.pictures = count
         report.write(place)
@@ -129,11 +131,11 @@ def measure_pictures(
             report.write(place)
         elif len(measured.squared_error) < min(variant.pictures, count):
             made = bench.pictures(variant, variant.pictures)
-            plain = bench.plain_pictures(len(made))
+            some = len(made)
             maps = _maps(bench, made)
-            distances = metrics.feature_distance(maps, _maps(bench, plain))
-            measured.squared_error = metrics.squared_error(made, plain).tolist()
-            measured.ssim = metrics.ssim(made, plain).tolist()
+            distances = metrics.feature_distance(maps, [level[:some] for level in plain_maps])
+            measured.squared_error = metrics.squared_error(made, plain[:some]).tolist()
+            measured.ssim = metrics.ssim(made, plain[:some]).tolist()
             measured.features = distances.tolist()
             measured.kernel_distance = metrics.kernel_distance(metrics.pooled(maps), drawn)
             report.write(place)
