@@ -16,7 +16,8 @@ def percent_window(what: str) -> list[io.Input]:
             min=0.0,
             max=1.0,
             step=0.001,
-            tooltip=f"Share of the sampling schedule at which {what} starts.",
+            tooltip=f"Share of the sampling schedule at which {what} starts. "
+            "Higher values leave the first steps exact, which settle what the picture becomes.",
         ),
         io.Float.Input(
             "end_percent",

@@ -37,10 +37,17 @@ SIGMA_LINES = (
 def pareto(report: Report, place: Path) -> Path:
     """Error against the measured speed-up, of finished pictures and of single steps.
 
-    Up and to the right is better in both panels.
+    Of the variants that all pictures were made with. Up and to the right is better in both panels.
     """
     figure, (pictures, steps) = plt.subplots(1, 2, figsize=(16, 7))
-    timed = [one for one in report.variants if one.speedup is not None and one.kind in STYLES]
+    timed = [
+        one
+        for one in report.variants
+        if one.speedup is not None
+        and one.kind in STYLES
+        and len(one.squared_error) == report.pictures
+        and not one.pictures_of
+    ]
     _points(pictures, {one.name: (one, one.psnr) for one in timed})
     _points(steps, {one.name: (one, one.prediction_error) for one in timed})
     pictures.set_ylabel("PSNR of the finished picture against plain (dB)")

@@ -65,8 +65,10 @@ def noise_levels(model: ModelPatcher, steps: int = STEPS) -> Tensor:
     return levels
 
 
-def sample(model: ModelPatcher, batch: Batch, steps: int = STEPS) -> Trajectory:
-    """Euler steps, unguided: one row a picture."""
+def sample(
+    model: ModelPatcher, batch: Batch, steps: int = STEPS, sampler: str = "euler"
+) -> Trajectory:
+    """Unguided: one row a picture. sampler: by ComfyUI's name for it."""
     states: list[Tensor] = []
     predictions: list[Tensor] = []
 
@@ -75,8 +77,7 @@ def sample(model: ModelPatcher, batch: Batch, steps: int = STEPS) -> Trajectory:
         predictions.append(denoised.clone())
 
     sigmas = noise_levels(model, steps)
-    euler = comfy.samplers.sampler_object("euler")
-    latent = _run(model, batch, euler, sigmas, record)
+    latent = _run(model, batch, comfy.samplers.sampler_object(sampler), sigmas, record)
     return Trajectory(sigmas, torch.stack(states), torch.stack(predictions), latent)
 
 
