@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comfy_api.latest import io
 
-from ..tome_core.settings import MAX_BLOCKS, MAX_TOKENS, TransformerSettings
+from ..tome_core.settings import MAX_BLOCKS, MAX_SEED, MAX_TOKENS, TransformerSettings
 
 
 def percent_window(what: str) -> list[io.Input]:
@@ -83,6 +83,20 @@ def transformer_inputs() -> list[io.Input]:
             "They settle the detail.",
         ),
     ]
+
+
+def seed_of(what: str, *, optional: bool = False) -> io.Input:
+    """The seed of ``what`` a node draws; it never changes by itself between two runs."""
+    return io.Int.Input(
+        "seed",
+        default=0,
+        min=0,
+        max=MAX_SEED,
+        control_after_generate=False,
+        optional=optional,
+        advanced=True,
+        tooltip=f"Seed of {what}. Independent of the sampler's seed.",
+    )
 
 
 def proportional_attention(where: str, without: str) -> io.Input:

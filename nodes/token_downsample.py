@@ -8,7 +8,6 @@ from comfy_api.latest import io
 from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import (
     MAX_FACTOR,
-    MAX_SEED,
     METHODS,
     MIN_FACTOR,
     DownsampleMethod,
@@ -16,7 +15,13 @@ from ..tome_core.settings import (
     TransformerSettings,
 )
 from .hooks.registry import attach
-from .inputs import percent_window, proportional_attention, token_limits, transformer_inputs
+from .inputs import (
+    percent_window,
+    proportional_attention,
+    seed_of,
+    token_limits,
+    transformer_inputs,
+)
 
 
 class TokenDownsample(io.ComfyNode):
@@ -81,17 +86,7 @@ class TokenDownsample(io.ComfyNode):
                     "Transformers: ",
                     "Without it, the prompt gains weight against the picture.",
                 ),
-                io.Int.Input(
-                    "seed",
-                    default=0,
-                    min=0,
-                    max=MAX_SEED,
-                    optional=True,
-                    advanced=True,
-                    control_after_generate=False,
-                    tooltip="Seed of the tokens that stratified and interleaved draw. Independent "
-                    "of the sampler's seed.",
-                ),
+                seed_of("the tokens that stratified and interleaved draw", optional=True),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )

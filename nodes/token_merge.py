@@ -10,7 +10,6 @@ from ..tome_core.settings import (
     MATCHINGS,
     MAX_RATIO,
     MAX_REFRESH_STEPS,
-    MAX_SEED,
     MAX_STRIDE,
     TARGETS,
     Matching,
@@ -19,7 +18,13 @@ from ..tome_core.settings import (
     TransformerSettings,
 )
 from .hooks.registry import attach
-from .inputs import percent_window, proportional_attention, token_limits, transformer_inputs
+from .inputs import (
+    percent_window,
+    proportional_attention,
+    seed_of,
+    token_limits,
+    transformer_inputs,
+)
 
 AUTO = "auto"
 
@@ -87,15 +92,7 @@ class TokenMerge(io.ComfyNode):
                     tooltip="Destination: a random token of each cell, new in every step and "
                     "layer, instead of always its first. Avoids grid patterns.",
                 ),
-                io.Int.Input(
-                    "seed",
-                    default=0,
-                    min=0,
-                    max=MAX_SEED,
-                    control_after_generate=False,
-                    advanced=True,
-                    tooltip="Seed of the random destinations. Independent of the sampler's seed.",
-                ),
+                seed_of("the random destinations"),
                 io.Boolean.Input(
                     "merge_cross_attention",
                     default=False,

@@ -74,8 +74,7 @@ class MergePlan:
 
     def choose(self, x: Tensor) -> Tensor:
         """The token that stands for each slot. (B, N, C) -> (B, M, C)."""
-        rows = _batched_rows(self.chosen, self.assign.shape[1])  # (B·M,)
-        return x.flatten(0, 1).index_select(0, rows).unflatten(0, (x.shape[0], self.slots))
+        return _take(x, self.chosen)
 
     def merge_weighted(self, x: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Mean per slot, weighted by the tokens that each token already stands for.
@@ -89,8 +88,7 @@ class MergePlan:
 
     def unmerge(self, y: Tensor) -> Tensor:
         """Copy each slot to its tokens. (B, M, C) -> (B, N, C)."""
-        rows = _batched_rows(self.assign, self.slots)  # (B·N,)
-        return y.flatten(0, 1).index_select(0, rows).unflatten(0, self.assign.shape)
+        return _take(y, self.assign)
 
 
 def mean_by_index_add(rows: Tensor, slot_rows: Tensor, sizes: Tensor) -> Tensor:
@@ -101,6 +99,12 @@ def mean_by_index_add(rows: Tensor, slot_rows: Tensor, sizes: Tensor) -> Tensor:
     total = rows.new_zeros(sizes.numel(), rows.shape[1], dtype=torch.float32)  # (B·M, C)
     total.index_add_(0, slot_rows, rows.float())
     return (total / sizes.reshape(-1, 1)).to(rows.dtype)
+
+
+def _take(x: Tensor, numbers: Tensor) -> Tensor:
+    """Rows by number, image by image. x: (B, N, C). numbers: (B, n). Returns (B, n, C)."""
+    rows = _batched_rows(numbers, x.shape[1])  # (B·n,)
+    return x.flatten(0, 1).index_select(0, rows).unflatten(0, numbers.shape)
 
 
 def _batched_rows(numbers: Tensor, of_each: int) -> Tensor:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor
 
 from ...tome_core.downsample import DownsamplePlan
 from ...tome_core.grid import TokenGrid
 from ...tome_core.interleaving import Deal, InterleavedPlan
-from ...tome_core.matchers import plan_downsample, why_left_alone
-from ...tome_core.partition import seeded_generator
+from ...tome_core.matchers import why_left_alone
 from ...tome_core.plan import MergePlan
 from ...tome_core.settings import MergeSettings
 from ...tome_core.tile_plan import TilePlan
-from .merge_plans import merge_plan_of
+from .layer_plans import deal_of, downsample_plan_of, merge_plan_of
 from .run_state import UNetCall
 from .unet_layers import SelfAttentionLayer
 
@@ -61,11 +59,9 @@ class BlockPlans:
             return self.queries.deal.queries
         return self.queries.slots if self.queries else tokens
 
-    def dealt(self, grid: TokenGrid, generator: torch.Generator) -> BlockPlans:
-        """With queries in as many groups as the keys; generator: of the caller's, draws them."""
-        assert isinstance(self.keys_and_values, InterleavedPlan)
+    def dealt(self, deal: Deal) -> BlockPlans:
+        """With queries in the groups of ``deal``, as many as the keys have."""
         assert not isinstance(self.queries, DealtQueries)
-        deal = Deal.draw(self.queries_of(grid.tokens), self.keys_and_values.groups, generator)
         return replace(self, queries=DealtQueries(deal, self.queries))
 
     @property
@@ -122,8 +118,7 @@ def plan_block(
         if isinstance(settings, MergeSettings):
             plan = merge_plan_of(settings, call, layer.key, grid, metric, images)
         else:
-            generator = seeded_generator(settings.seed, call.step, *layer.key)
-            plan = plan_downsample(grid, settings, factor, generator)
+            plan = downsample_plan_of(settings, call, layer.key, grid, factor)
         plans.update(dict.fromkeys(roles, plan))
         if "keys_and_values" in roles:
             proportional = settings.proportional_attention
@@ -131,5 +126,6 @@ def plan_block(
         raise ValueError(" and ".join(reasons))
     made = BlockPlans(**plans, proportional=proportional)  # type: ignore[arg-type]  # composition.py gives roles by kind
     if isinstance(made.keys_and_values, InterleavedPlan):
-        return made.dealt(grid, seeded_generator("deal", call.step, *layer.key))
+        groups = made.keys_and_values.groups
+        return made.dealt(deal_of(call, layer.key, made.queries_of(grid.tokens), groups))
     return made

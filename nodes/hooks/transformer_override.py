@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 
 from ...tome_core.interleaving import Deal
-from ...tome_core.matchers import plan_downsample, why_left_alone
-from ...tome_core.partition import seeded_generator
+from ...tome_core.matchers import why_left_alone
 from ...tome_core.settings import MergeSettings
 from ...tome_core.streams import Stream, StreamPlan
 from ...tome_core.tile_plan import TilePlan
 from .attention_call import CALL_KEY, LEFT_OUT, OVERRIDE_KEY, Attention, AttentionCall
+from .layer_plans import deal_of, downsample_plan_of, merge_plan_of
 from .layouts import Layout, UnknownLayoutError
-from .merge_plans import merge_plan_of
 from .run_state import ModelCall
 
 ONLY_RESOLUTION = 1
@@ -206,9 +205,8 @@ def _plan_stream(
             assert not isinstance(merge, TilePlan)  # refused in transformer.attach
             plan = StreamPlan(stream, merge)
         else:
-            generator = seeded_generator(settings.seed, call.step, *layer)
             others = stream.before + stream.after
-            downsample = plan_downsample(grid, settings, factor, generator, others)
+            downsample = downsample_plan_of(settings, call, layer, grid, factor, others)
             plan = StreamPlan(stream, downsample)
         plans.update(dict.fromkeys(roles, plan))
         if "keys_and_values" in roles:
@@ -219,5 +217,5 @@ def _plan_stream(
     deal = None
     if keys and keys.groups > 1:
         left = queries.length if queries else stream.length
-        deal = Deal.draw(left, keys.groups, seeded_generator("deal", call.step, *layer))
+        deal = deal_of(call, layer, left, keys.groups)
     return AttentionPlans(queries, keys, proportional, deal)

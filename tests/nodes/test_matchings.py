@@ -5,7 +5,7 @@ import logging
 
 import pytest
 import torch
-from token_merge.nodes.hooks import merge_plans
+from token_merge.nodes.hooks import layer_plans
 from token_merge.nodes.token_downsample import TokenDownsample
 from token_merge.nodes.token_merge import TokenMerge
 from token_merge.tome_core.settings import MATCHINGS
@@ -27,9 +27,9 @@ def test_every_matching_runs_and_reduces(matching, size, unet, token_merge, deno
 @pytest.mark.parametrize(("refresh_steps", "plans"), [(0, 3 * 4), (1, 4), (2, 2), (3, 2), (100, 1)])
 def test_plans_are_shared_and_kept(refresh_steps, plans, unet, token_merge, denoise, monkeypatch):
     made = []
-    plan_merge = merge_plans.plan_merge
+    plan_merge = layer_plans.plan_merge
     monkeypatch.setattr(
-        merge_plans, "plan_merge", lambda *args: made.append(args) or plan_merge(*args)
+        layer_plans, "plan_merge", lambda *args: made.append(args) or plan_merge(*args)
     )
     denoise(token_merge(unet("SD15"), refresh_steps=refresh_steps), steps=4)
     assert len(made) == plans
