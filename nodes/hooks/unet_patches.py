@@ -12,13 +12,15 @@ import torch
 from torch import Tensor
 
 from ...tome_core.grid import TokenGrid
+from ...tome_core.plan import MergePlan
+from ...tome_core.tile_plan import TilePlan
 from .attention_call import CALL_KEY, OVERRIDE_KEY
-from .block_plans import BlockPlans, plan_block
+from .block_plans import plan_block
 from .run_state import UNetCall
 from .unet_attention import attend
 from .unet_layers import SelfAttentionLayer
 
-PLANS_KEY = "token_merge_plans"
+CROSS_ATTENTION_KEY = "token_merge_cross_attention"
 UNMERGE_KEY = "token_merge_unmerge"
 
 
@@ -57,8 +59,10 @@ def attn1_patch(
     except ValueError as refusal:
         call.run.report.step_aside(layer, str(refusal))
         return n, context, value
-    extra_options[PLANS_KEY] = plans
+    # Only what is used later: the MLP, where memory peaks, is not to find the rest still there.
     extra_options[UNMERGE_KEY] = plans.queries
+    if plans.cross_attention:
+        extra_options[CROSS_ATTENTION_KEY] = plans.cross_attention
     if plans.mlp:
         call.mlp_plans[layer.key] = plans.mlp
     queries, keys, values = plans.reduce(n, context, value)
@@ -73,20 +77,20 @@ def attn2_patch(
     n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Merge the queries of cross-attention where the block's self-attention was reduced."""
-    plans: BlockPlans | None = extra_options.get(PLANS_KEY)
-    if plans is None or plans.cross_attention is None:
+    plan: MergePlan | TilePlan | None = extra_options.pop(CROSS_ATTENTION_KEY, None)
+    if plan is None:
         return n, context, value
     call: UNetCall = extra_options[CALL_KEY]
     layer = call.acting_layer(extra_options)
-    assert layer is not None  # it has plans
+    assert layer is not None  # it has a plan
     if call.is_replaced("attn2", layer):
         call.run.report.step_aside(layer, "another node computes the block's cross-attention")
         return n, context, value
-    if n.shape[:2] != plans.cross_attention.shape:
+    if n.shape[:2] != plan.shape:
         call.run.report.step_aside(layer, "another node changed the tokens of cross-attention")
         return n, context, value
-    extra_options[UNMERGE_KEY] = plans.cross_attention
-    return plans.cross_attention.merge(n), context, value
+    extra_options[UNMERGE_KEY] = plan
+    return plan.merge(n), context, value
 
 
 @torch.compiler.disable

@@ -2,9 +2,11 @@
 
 import inspect
 import logging
+import weakref
 
 import pytest
 import torch
+from comfy.ldm.modules.attention import FeedForward
 from token_merge.nodes.hooks import layer_plans
 from token_merge.nodes.token_downsample import TokenDownsample
 from token_merge.nodes.token_merge import TokenMerge
@@ -33,6 +35,25 @@ def test_plans_are_shared_and_kept(refresh_steps, plans, unet, token_merge, deno
     )
     denoise(token_merge(unet("SD15"), refresh_steps=refresh_steps), steps=4)
     assert len(made) == plans
+
+
+def test_a_plan_is_gone_when_memory_peaks_in_the_mlp(unet, token_merge, denoise, monkeypatch):
+    made, alive = [], []
+    plan_merge = layer_plans.plan_merge
+
+    def remembered(*args):
+        plan = plan_merge(*args)
+        made.append(weakref.ref(plan))
+        return plan
+
+    monkeypatch.setattr(layer_plans, "plan_merge", remembered)
+    model = token_merge(unet("SD15"))
+    for module in model.model.diffusion_model.modules():
+        if isinstance(module, FeedForward):
+            module.register_forward_pre_hook(lambda *_: alive.extend(plan() for plan in made))
+    denoise(model, steps=1)
+    assert alive
+    assert not any(alive)
 
 
 def test_a_kept_plan_ends_with_its_run(unet, token_merge, denoise):
