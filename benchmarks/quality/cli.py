@@ -41,10 +41,12 @@ def _train(options: argparse.Namespace, console: Console) -> None:
     import torch
 
     from . import training
+    from .network import SHAPES
     from .train import Run, train
 
-    recipe = training.ON_GPU if options.device == "cuda" else training.ON_CPU
-    run = Run(recipe, options.kept, torch.device(options.device))
+    recipe = training.ON_GPU if options.device == "cuda" else training.ON_CPU[options.model]
+    shape = SHAPES[options.model]()
+    run = Run(recipe, options.kept, torch.device(options.device), shape)
     state = train(run, options.weights, console)
     recent = state.losses[-100:]
     console.print(f"Loss {sum(recent) / len(recent):.4f} over the last {len(recent)} steps")
@@ -62,16 +64,18 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
 
     model = weights.load(options.weights, options.device, torch.bfloat16)
     exact = weights.load(options.weights, options.device)
+    judge = exact if options.model == "unet" else weights.load(device=options.device)
     mark = measure.fingerprint(exact)
     pairs = Pairs.make(options.pairs, options.tokens, options.kept)
     kept = options.kept / f"runs-{mark}-{options.tokens}"
-    bench = measure.Bench(model, exact, pairs, sampling.STEPS, kept)
+    bench = measure.Bench(model, exact, judge, pairs, sampling.STEPS, kept)
     place = options.out / "results.json"
     report = Report.read(place)
     if report.model.get("fingerprint", mark) != mark:
         raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
     report.machine = machine_facts(options.device, loading.ROOT)
     report.model = {"file": options.weights.name, "fingerprint": mark}
+    timed = speed.TOKENS[options.model]
     note = options.note or report.settings.get("note")
     report.settings = {
         "pairs": options.pairs,
@@ -79,12 +83,12 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         "tokens": f"{options.tokens} x {options.tokens}",
         "sampler": f"euler, normal schedule, {sampling.STEPS} steps, cfg 1",
         "predictions": f"{measure.PREDICTED} pictures, every {measure.STRIDE}nd step",
-        "speed": f"{speed.TOKENS} x {speed.TOKENS} tokens, 1 row, {len(speed.TIMED)} calls a round",
+        "speed": f"{timed} x {timed} tokens, 1 row, {len(speed.TIMED)} calls a round",
     }
     if note:
         report.settings["note"] = note
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    chosen = variants()
+    chosen = variants(options.model)
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         if "predictions" in options.parts:
             measure.measure_predictions(bench, chosen, report, place, progress)
@@ -93,8 +97,9 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
             measure.measure_pictures(bench, chosen, report, place, progress)
         if "speed" in options.parts:
             rounds = options.rounds
-            speed.measure(model, pairs, chosen, rounds, speed.TOKENS, report, place, progress)
-    speed.reuse(report, sorted(options.out.parent.glob("*-tokens")))
+            speed.measure(model, pairs, chosen, rounds, timed, report, place, progress)
+    same_model = places.results(options.model, 0).name.replace("0", "[0-9]*")
+    speed.reuse(report, sorted(options.out.parent.glob(same_model)))
     speed.add_published(report, chosen, places.SPEED_RESULTS)
     report.write(place)
     console.print(tables.table(report))
@@ -104,7 +109,8 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
 def _draw(options: argparse.Namespace, console: Console) -> None:
     from .drawing import draw
 
-    for file in draw(options.out, options.weights, options.kept, options.tokens):
+    files = draw(options.out, options.model, options.weights, options.kept, options.tokens)
+    for file in files:
         console.print(f"Drawn: {file}", soft_wrap=True)
 
 
@@ -123,8 +129,11 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     draw = actions.add_parser("draw", help="plots, contact sheets and sample sheets as PNG")
     for action in (train, measure, draw):
         action.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+        action.add_argument(
+            "--model", choices=["unet", "flux"], default="unet", help="(default: %(default)s)"
+        )
         action.add_argument("--threads", type=int, metavar="N", help="of torch (default: its own)")
-        action.add_argument("--weights", type=_path, default=places.WEIGHTS, metavar="FILE")
+        action.add_argument("--weights", type=_path, metavar="FILE", help="default: ours")
         action.add_argument(
             "--kept", type=_path, default=kept, metavar="DIR", help="pictures and checkpoints"
         )
@@ -150,8 +159,9 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
         "--note", metavar="TEXT", help="kept in the file: what its numbers are to be read with"
     )
     options = parser.parse_args(arguments)
+    options.weights = options.weights or places.WEIGHTS[options.model]
     if options.action != "train" and options.out is None:
-        options.out = places.results(options.tokens)
+        options.out = places.results(options.model, options.tokens)
     return options
 
 

@@ -14,23 +14,34 @@ from .report import Measured, Report
 from .sheets import Row
 from .variants import variants
 
-SHOWN = (
-    "Token Downsample ×2",
-    "ToDo ×2",
-    "Token Merge 0.5",
-    "tomesd 0.5",
-    "Token Downsample ×4",
-    "Token Downsample ×4, interleaved",
-    "ToDo ×4",
-    "HyperTile",
-    "tomesd 0.7",
-)
+SHOWN = {
+    "unet": (
+        "Token Downsample ×2",
+        "ToDo ×2",
+        "Token Merge 0.5",
+        "tomesd 0.5",
+        "Token Downsample ×4",
+        "Token Downsample ×4, interleaved",
+        "ToDo ×4",
+        "HyperTile",
+        "tomesd 0.7",
+    ),
+    "flux": (
+        "Token Downsample ×2",
+        "Token Downsample ×2, unsized",
+        "Token Merge 0.5",
+        "Token Merge 0.5, unsized",
+        "Token Downsample ×4",
+        "Token Downsample ×4, interleaved",
+        "Token Downsample ×4, nearest-exact",
+    ),
+}
 SEEDS = 8
 SAMPLES = 32
 WIDTH = 130
 
 
-def draw(folder: Path, weights_file: Path, kept: Path, tokens: int) -> list[Path]:
+def draw(folder: Path, kind: str, weights_file: Path, kept: Path, tokens: int) -> list[Path]:
     """The plots beside the numbers; sheets of pictures that are kept, none made anew."""
     files: list[Path] = []
     report = Report.read(folder / "results.json")
@@ -44,11 +55,11 @@ def draw(folder: Path, weights_file: Path, kept: Path, tokens: int) -> list[Path
     with open(folder / "tables.txt", "w", encoding="utf-8") as file:
         Console(file=file, width=WIDTH).print(tables.table(report))
     files.append(folder / "tables.txt")
-    return [*files, *_sheets(report, folder, weights_file, kept, tokens)]
+    return [*files, *_sheets(report, folder, kind, weights_file, kept, tokens)]
 
 
 def _sheets(
-    report: Report, folder: Path, weights_file: Path, kept: Path, tokens: int
+    report: Report, folder: Path, kind: str, weights_file: Path, kept: Path, tokens: int
 ) -> list[Path]:
     """Of as many pictures as plain and each variant have."""
     if not report.pictures:
@@ -57,15 +68,15 @@ def _sheets(
     exact = weights.load(weights_file)
     pairs = Pairs.make(min(SAMPLES, report.pictures), tokens, kept)
     runs = kept / f"runs-{measure.fingerprint(exact)}-{tokens}"
-    bench = measure.Bench(model, exact, pairs, sampling.STEPS, runs)
+    bench = measure.Bench(model, exact, exact, pairs, sampling.STEPS, runs)
     samples = bench.plain_pictures()
     sample_sheet = sheets.sample_sheet(
         samples, pairs.captions, weights_file.with_name("samples.png")
     )
     rows = [Row("plain", samples[:SEEDS])]
-    for variant in variants():
+    for variant in variants(kind):
         measured = report.of(variant.name, variant.kind)
-        if variant.name in SHOWN and measured.squared_error:
+        if variant.name in SHOWN[kind] and measured.squared_error:
             rows.append(Row(_label(measured), bench.pictures(variant, SEEDS)))
     return [sample_sheet, sheets.contact_sheet(rows, folder / "contact-sheet.png")]
 

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from . import metrics, sampling
 from .pairs import Pairs
+from .patches import Variant
 from .report import Measured, Report
 from .sampling import Batch, Trajectory
-from .variants import Variant
+from .training import picture_per_output
 
 ROWS = 4
 """Pictures in one model call."""
@@ -31,7 +32,8 @@ CHECKED = 4
 
 @dataclass(frozen=True)
 class Bench:
-    """model: plain. exact: the same in single precision, whose features are compared.
+    """model: plain. exact: the same in single precision. judge: the UNet in single precision, whose
+    features are compared.
 
     kept: folder for plain's runs, which all variants are compared with, and for the pictures of
     every variant, so that an interruption costs one batch.
@@ -39,13 +41,14 @@ class Bench:
 
     model: ModelPatcher
     exact: ModelPatcher
+    judge: ModelPatcher
     pairs: Pairs
     steps: int
     kept: Path
 
     @cached_property
     def features(self) -> metrics.Features:
-        return metrics.Features(self.exact, self.pairs.nothing)
+        return metrics.Features(self.judge, self.pairs.nothing)
 
     def plain_runs(self, most: int | None = None) -> Iterator[tuple[Batch, Trajectory]]:
         """Plain's run of every batch, made once; a generator, as each is some 60 MB."""
@@ -81,16 +84,15 @@ def measure_predictions(
     batch, run = next(bench.plain_runs(PREDICTED))
     plain = run.every(STRIDE)
     report.sigmas = plain.sigmas[:-1].tolist()
-    # The model's output, from the picture that was made of it, as V_PREDICTION has it.
-    sigmas = plain.sigmas[:-1].view(-1, 1, 1, 1, 1)
-    per_output = (sigmas.square() + 1) / sigmas.square()  # (steps, 1, 1, 1, 1)
+    schedule = bench.model.get_model_object("model_sampling")
+    per_output = picture_per_output(schedule, plain.sigmas[:-1])[:, None, None, None, None]
     task = progress.add_task("predictions", total=len(variants))
     for variant in variants:
         measured = report.of(variant.name, variant.kind)
         progress.update(task, description=f"predictions: {variant.name}")
         if not measured.velocity_error:
             found = sampling.predictions_on(variant.patch(bench.model), batch, plain)
-            errors = (found - plain.predictions).square() * per_output
+            errors = ((found - plain.predictions) / per_output).square()
             measured.velocity_error = errors.mean(dim=(1, 2, 3, 4)).tolist()
             report.write(place)
         progress.advance(task)

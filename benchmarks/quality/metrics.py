@@ -39,9 +39,9 @@ def ssim(pictures: Tensor, others: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Features:
-    """What the trained model's own encoder makes of pictures.
+    """What the encoder of the trained UNet makes of pictures, whichever model made them.
 
-    model: unpatched. prompt: (1, 77, C), of no words.
+    model: the UNet, unpatched. prompt: (1, 77, C), of no words.
     """
 
     model: ModelPatcher

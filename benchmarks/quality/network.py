@@ -1,108 +1,43 @@
-"""The model: ComfyUI's own ``UNetModel`` in its ``BaseModel``, with SD 1.5's blocks made narrow."""
+"""The two kinds of model, by the names that the command line has for them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-import comfy.latent_formats
-import comfy.model_base
-import comfy.supported_models
 import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor, nn
 
-from . import codec, text
-
-LEVELS = (1, 2, 2)
-"""Width of each level over the first one's; all have self-, cross-attention and MLP."""
+from .flux import FluxShape
+from .unet import UNetShape
 
 
-@dataclass(frozen=True)
-class Shape:
-    """width: channels at full resolution, where one latent cell is one token."""
+class Shape(Protocol):
+    """How large a model is; a dataclass of numbers."""
 
-    width: int = 64
-    head: int = 64
+    kind: ClassVar[str]
 
     def config(self) -> dict[str, Any]:
-        """The arguments of ComfyUI's ``UNetModel``, all but what it computes in."""
-        levels = len(LEVELS)
-        return {
-            "image_size": 32,
-            "in_channels": codec.CHANNELS,
-            "out_channels": codec.CHANNELS,
-            "model_channels": self.width,
-            "channel_mult": list(LEVELS),
-            "num_res_blocks": [1] * levels,
-            "transformer_depth": [1] * levels,
-            "transformer_depth_output": [1] * 2 * levels,
-            "transformer_depth_middle": 1,
-            "context_dim": text.WIDTH,
-            "num_heads": -1,
-            "num_head_channels": min(self.head, self.width),
-            "use_spatial_transformer": True,
-            "use_linear_in_transformer": False,
-            "use_temporal_attention": False,
-            "adm_in_channels": None,
-            "legacy": False,
-        }
+        """What ComfyUI builds the model from, all but what it computes in."""
+        ...
+
+    def build(
+        self,
+        scales: Tensor,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> ModelPatcher:
+        """MODEL with weights yet to be set, as a patcher. dtype: of weights and of computing.
+
+        scales: (12,), of the latent's channels.
+        """
+        ...
+
+    def initialise(self, network: nn.Module, seed: int) -> None:
+        """Random weights to train from; every residual branch starts as nothing."""
+        ...
 
 
-class Latent(comfy.latent_formats.LatentFormat):
-    """The scaled Haar bands; see codec.py."""
-
-    latent_channels = codec.CHANNELS
-    spacial_downscale_ratio = codec.PIXELS_PER_TOKEN
-
-    def __init__(self, scales: Tensor) -> None:
-        self.scales = scales.view(1, -1, 1, 1)
-
-    def process_in(self, latent: Tensor) -> Tensor:
-        return latent * self.scales.to(latent)
-
-    def process_out(self, latent: Tensor) -> Tensor:
-        return latent / self.scales.to(latent)
-
-
-class _Config(comfy.supported_models.SD15):
-    # Empty: SD 1.5's eight heads, which would be put in from here, are too many for this width.
-    unet_extra_config: ClassVar[dict[str, Any]] = {}
-    # Sampling starts from pure noise, which carries no brightness; so has training to.
-    sampling_settings: ClassVar[dict[str, Any]] = {"zsnr": True}
-
-
-def build(
-    shape: Shape,
-    scales: Tensor,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
-) -> ModelPatcher:
-    """MODEL with weights yet to be set, as a patcher. dtype: of weights and of computing."""
-    config = _Config({**shape.config(), "dtype": dtype})
-    config.latent_format = Latent(scales)
-    prediction = comfy.model_base.ModelType.V_PREDICTION
-    model = comfy.model_base.BaseModel(config, model_type=prediction, device=device)
-    place = torch.device(device)
-    return ModelPatcher(model, load_device=place, offload_device=place)
-
-
-def initialise(unet: nn.Module, seed: int) -> None:
-    """Random weights to train from; every residual branch starts as nothing."""
-    generator = torch.Generator().manual_seed(seed)
-    for name, weight in unet.named_parameters():
-        if weight.ndim == 1:
-            value = torch.full(weight.shape, float(_is_norm(unet, name)))
-        elif name.endswith(("out_layers.3.weight", "proj_out.weight")) or name == "out.2.weight":
-            value = torch.zeros(weight.shape)
-        else:
-            fan_in = weight[0].numel()
-            value = torch.randn(weight.shape, generator=generator) / sqrt(fan_in)
-        weight.data.copy_(value)
-
-
-def _is_norm(unet: nn.Module, name: str) -> bool:
-    """Whether this is the scale of a normalisation, the only 1-d parameter that starts at one."""
-    module = unet.get_submodule(name.rpartition(".")[0])
-    return name.endswith(".weight") and isinstance(module, (nn.GroupNorm, nn.LayerNorm))
+SHAPES: dict[str, type[UNetShape] | type[FluxShape]] = {
+    shape.kind: shape for shape in (UNetShape, FluxShape)
+}

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 HERE = Path(__file__).absolute().parent
-WEIGHTS = HERE / "weights" / "scenes.safetensors"
+WEIGHTS = {
+    "unet": HERE / "weights" / "scenes.safetensors",
+    "flux": HERE / "weights" / "flux" / "scenes.safetensors",
+}
+"""By kind of network."""
 SPEED_RESULTS = HERE.parent / "results" / "amd-epyc"
 """Where the benchmark's speed-ups on full-width SD 1.5 are."""
 
@@ -15,6 +19,7 @@ def training_log(weights: Path) -> Path:
     return weights.with_name("training.json")
 
 
-def results(tokens: int) -> Path:
+def results(kind: str, tokens: int) -> Path:
     """Of pictures with this many tokens a side."""
-    return HERE / "results" / f"{tokens}x{tokens}-tokens"
+    prefix = "" if kind == "unet" else f"{kind}-"
+    return HERE / "results" / f"{prefix}{tokens}x{tokens}-tokens"

@@ -1,4 +1,4 @@
-"""How much faster each variant is, in turn with plain, at the tokens of a 768 x 768 picture."""
+"""How much faster each variant is, in turn with plain, at the tokens of a usual picture."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..results import Results
 from ..summary import rows
 from . import sampling
 from .pairs import Pairs
+from .patches import Variant
 from .report import Report
 from .sampling import Batch, Trajectory
-from .variants import Variant
 
-TOKENS = 96
-"""A side: 9216, as many as SD 1.5 has for 768 x 768 pixels."""
+TOKENS = {"unet": 96, "flux": 64}
+"""A side: as many as SD 1.5 has for 768 x 768 pixels, and Flux for 1024 x 1024."""
 PLAIN_EVERY = 3
 TIMED = (2, 6, 10, 14, 18)
 """Of 20 steps: spread evenly, so that a variant that rests in some steps is timed in its share."""

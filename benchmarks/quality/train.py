@@ -9,7 +9,9 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import codec, dataset, network, places, text, training, weights
+from . import codec, dataset, places, text, training, weights
+from .network import Shape
+from .unet import UNetShape
 
 PICTURES = 6000
 PICTURES_SEED = 0
@@ -24,12 +26,12 @@ class Run:
     recipe: training.Recipe
     folder: Path
     device: torch.device
-    shape: network.Shape = field(default_factory=network.Shape)
+    shape: Shape = field(default_factory=UNetShape)
     pictures: int = PICTURES
 
     @property
     def checkpoint(self) -> Path:
-        return self.folder / "checkpoint.pt"
+        return self.folder / f"checkpoint-{self.shape.kind}.pt"
 
 
 def train(run: Run, place: Path, console: Console, until: int | None = None) -> training.State:
@@ -68,16 +70,16 @@ def train(run: Run, place: Path, console: Console, until: int | None = None) -> 
 def _prepare(run: Run, data: dataset.Dataset) -> tuple[training.Trainer, training.State]:
     rows = torch.arange(min(SCALED_BY, run.pictures))
     crops = data.crops(rows, dataset.CROP, torch.Generator().manual_seed(0))
-    model = network.build(run.shape, codec.channel_scales(crops), run.device)
-    unet = model.model.diffusion_model
-    network.initialise(unet, run.recipe.seed)
-    unet.requires_grad_(True)
+    model = run.shape.build(codec.channel_scales(crops), run.device)
+    network = model.model.diffusion_model
+    run.shape.initialise(network, run.recipe.seed)
+    network.requires_grad_(True)
     captions = sorted(set(data.captions))
     prompts = _prompts(run.folder, captions)
     row_of = {caption: row for row, caption in enumerate(captions)}
     caption_rows = torch.tensor([row_of[caption] for caption in data.captions])
     trainer = training.Trainer(model, data, prompts.float(), caption_rows, run.recipe)
-    return trainer, training.State.new(unet)
+    return trainer, training.State.new(network)
 
 
 def _prompts(folder: Path, captions: list[str]) -> torch.Tensor:

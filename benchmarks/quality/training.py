@@ -1,4 +1,4 @@
-"""Trains the model: few tokens first, 64 x 64 last. Stops and goes on at any step.
+"""Trains a model: few tokens first, more later. Stops and goes on at any step.
 
 What a step does depends on its number and the weights before it alone, so a run that was stopped
 and taken up again ends with the weights of one that was not.
@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import comfy.model_management
 import torch
 import torch.nn.functional as F
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor, nn
+from torch.autograd.graph import allow_mutation_on_saved_tensors
 
 from . import codec
 from .dataset import Dataset
@@ -67,8 +70,11 @@ class Recipe:
         return self.last_rate + (self.rate - self.last_rate) * (1 + math.cos(math.pi * share)) / 2
 
 
-ON_CPU = Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997)
-"""For one or two cores and somewhat more than an hour."""
+ON_CPU = {
+    "unet": Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997),
+    "flux": Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),
+}
+"""By kind of network; for one or two cores and an hour or so."""
 ON_GPU = Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999)
 
 
@@ -76,28 +82,28 @@ ON_GPU = Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999)
 class State:
     """What a checkpoint holds. losses: one a step. seconds: spent so far, over all runs."""
 
-    unet: nn.Module
+    network: nn.Module
     average: dict[str, Tensor]
     optimizer: torch.optim.Optimizer
     losses: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
     @staticmethod
-    def new(unet: nn.Module) -> State:
-        average = {name: weight.detach().clone() for name, weight in unet.named_parameters()}
-        matrices = [weight for weight in unet.parameters() if weight.ndim > 1]
-        others = [weight for weight in unet.parameters() if weight.ndim <= 1]
+    def new(network: nn.Module) -> State:
+        average = {name: weight.detach().clone() for name, weight in network.named_parameters()}
+        matrices = [weight for weight in network.parameters() if weight.ndim > 1]
+        others = [weight for weight in network.parameters() if weight.ndim <= 1]
         groups: list[dict[str, Any]] = [
             {"params": matrices},
             {"params": others, "weight_decay": 0.0},
         ]
         optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.99), weight_decay=0.01)
-        return State(unet, average, optimizer)
+        return State(network, average, optimizer)
 
     def save(self, place: Path) -> None:
         """Written beside and renamed, so that a kill never leaves half a checkpoint."""
         kept = {
-            "unet": self.unet.state_dict(),
+            "network": self.network.state_dict(),
             "average": self.average,
             "optimizer": self.optimizer.state_dict(),
             "losses": self.losses,
@@ -108,8 +114,8 @@ class State:
         unfinished.replace(place)
 
     def restore(self, place: Path) -> None:
-        kept: dict[str, Any] = torch.load(place, map_location=_device(self.unet))
-        self.unet.load_state_dict(kept["unet"])
+        kept: dict[str, Any] = torch.load(place, map_location=_device(self.network))
+        self.network.load_state_dict(kept["network"])
         self.average = kept["average"]
         self.optimizer.load_state_dict(kept["optimizer"])
         self.losses, self.seconds = kept["losses"], kept["seconds"]
@@ -141,10 +147,11 @@ class Trainer:
         keep: called every ``keep_every`` seconds and at the end. watch: called after every step.
         """
         kept_at = time.monotonic()
-        state.unet.train()
+        state.network.train()
         for step in range(len(state.losses), self.recipe.steps if until is None else until):
             start = time.monotonic()
-            state.losses.append(self._step(state, step))
+            with _in_training():
+                state.losses.append(self._step(state, step))
             state.seconds += time.monotonic() - start
             watch(state)
             if time.monotonic() - kept_at > keep_every:
@@ -153,9 +160,11 @@ class Trainer:
         keep(state)
 
     def _step(self, state: State, step: int) -> float:
-        loss = self.loss(state.unet, step)
-        loss.backward()
-        nn.utils.clip_grad_norm_(state.unet.parameters(), 1.0)
+        # Blocks of ComfyUI's transformers write into what the backward pass reads.
+        with allow_mutation_on_saved_tensors():
+            loss = self.loss(state.network, step)
+            loss.backward()
+        nn.utils.clip_grad_norm_(state.network.parameters(), 1.0)
         for group in state.optimizer.param_groups:
             group["lr"] = self.recipe.rate_of(step)
         state.optimizer.step()
@@ -163,11 +172,11 @@ class Trainer:
         # Averaging starts short, so that the first weights are soon forgotten.
         decay = min(self.recipe.ema, (1 + step) / (10 + step))
         with torch.no_grad():
-            for name, weight in state.unet.named_parameters():
+            for name, weight in state.network.named_parameters():
                 state.average[name].lerp_(weight, 1 - decay)
         return float(loss.detach())
 
-    def loss(self, unet: nn.Module, step: int) -> Tensor:
+    def loss(self, network: nn.Module, step: int) -> Tensor:
         """Mean squared error of the predicted velocity on the batch of this step."""
         stage = self.recipe.stage_of(step)
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_000 + step)
@@ -182,31 +191,56 @@ class Trainer:
         )
         # One draw in each of `batch` equal spans: the same distribution with less variance.
         spread = torch.arange(stage.batch) + torch.rand(stage.batch, generator=generator)
-        device = _device(unet)
+        device = _device(network)
         pictures, noise = pictures.to(device), noise.to(device)
         sampling = self.model.get_model_object("model_sampling")
         last = len(sampling.sigmas)
-        times = (spread * last / stage.batch).long().clamp(max=last - 1).to(device)
+        levels = (spread * last / stage.batch).long().clamp(max=last - 1).to(device)
         latent = self.model.model.process_latent_in(codec.bands(pictures))
-        predicted = self._velocity(unet, latent, noise, times, self.prompts[captions].to(device))
-        return F.mse_loss(*predicted)
-
-    def _velocity(
-        self, unet: nn.Module, latent: Tensor, noise: Tensor, times: Tensor, context: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """(predicted, true): alpha * noise - sigma * latent, with alpha and sigma of unit sum of
-        squares, as ComfyUI's V_PREDICTION reads it.
-        """
-        ratio = self.model.get_model_object("model_sampling").sigmas.to(latent)[times]
-        alpha = (1 / (1 + ratio**2)).sqrt()[:, None, None, None]
-        sigma = (1 - alpha**2).sqrt()
+        sigmas = sampling.sigmas.to(latent)[levels]  # (B,)
+        noised = sampling.noise_scaling(sigmas, noise, latent)
+        state = sampling.calculate_input(sigmas, noised)
+        context = self.prompts[captions].to(device)
         with torch.autocast(latent.device.type, torch.bfloat16):
-            velocity = unet(alpha * latent + sigma * noise, times.float(), context=context)
-        return velocity.float(), alpha * noise - sigma * latent
+            output = network(state, sampling.timestep(sigmas).float(), context=context)
+        return F.mse_loss(output.float(), best_output(sampling, sigmas, noised, latent))
 
 
-def _device(unet: nn.Module) -> torch.device:
-    return next(unet.parameters()).device
+def best_output(sampling: Any, sigmas: Tensor, noised: Tensor, latent: Tensor) -> Tensor:
+    """What a network has to answer for ComfyUI to read ``latent`` out of it.
+
+    sampling: of a model that predicts a velocity, by whichever convention. sigmas: (B,). noised,
+    latent: (B, C, H, W).
+    """
+    silent = sampling.calculate_denoised(sigmas, torch.zeros_like(noised), noised)
+    return (latent - silent) / _each(picture_per_output(sampling, sigmas))
+
+
+def picture_per_output(sampling: Any, sigmas: Tensor) -> Tensor:
+    """By how much the picture that ComfyUI reads changes with the network's answer: (B,)."""
+    one = torch.ones_like(sigmas)
+    changed: Tensor = sampling.calculate_denoised(sigmas, one, torch.zeros_like(one))
+    return changed
+
+
+@contextmanager
+def _in_training() -> Iterator[None]:
+    """ComfyUI takes kernels that have no backward pass unless told."""
+    before = comfy.model_management.in_training
+    comfy.model_management.in_training = True
+    try:
+        yield
+    finally:
+        comfy.model_management.in_training = before
+
+
+def _each(values: Tensor) -> Tensor:
+    """(B,) -> (B, 1, 1, 1)."""
+    return values[:, None, None, None]
+
+
+def _device(network: nn.Module) -> torch.device:
+    return next(network.parameters()).device
 
 
 def write_log(place: Path, state: State, recipe: Recipe) -> None:

@@ -13,24 +13,31 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from . import network, places
+from . import places
+from .network import SHAPES, Shape
+from .unet import UNetShape
 
 SCALES = "latent_scales"
 
 
 def save(
-    place: Path, weights: dict[str, Tensor], scales: Tensor, shape: network.Shape, **facts: Any
+    place: Path, weights: dict[str, Tensor], scales: Tensor, shape: Shape, **facts: Any
 ) -> None:
-    """weights: of the UNet, by its names. facts: what else the file is to say of itself."""
+    """weights: of the network, by its names. facts: what else the file is to say of itself."""
     tensors = {name: weight.detach().half().contiguous().cpu() for name, weight in weights.items()}
-    about = {"shape": asdict(shape), "unet_config": shape.config(), **facts}
+    about = {
+        "kind": shape.kind,
+        "shape": asdict(shape),  # type: ignore[call-overload]  # a protocol cannot ask for a dataclass
+        "unet_config": shape.config(),
+        **facts,
+    }
     place.parent.mkdir(parents=True, exist_ok=True)
     metadata = {name: json.dumps(value) for name, value in about.items()}
     save_file({**tensors, SCALES: scales.float().contiguous()}, place, metadata)
 
 
 def load(
-    place: Path = places.WEIGHTS,
+    place: Path = places.WEIGHTS["unet"],
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> ModelPatcher:
@@ -41,12 +48,14 @@ def load(
     if not place.is_file():
         raise FileNotFoundError(f"{place} is missing; `python -m devtools quality train` makes it")
     with safe_open(place, "pt") as file:
-        shape = network.Shape(**json.loads(file.metadata()["shape"]))
+        about = {name: json.loads(value) for name, value in file.metadata().items()}
         tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-    model = network.build(shape, tensors.pop(SCALES), device, dtype)
-    unet = model.model.diffusion_model
-    for name, weight in unet.named_parameters():
+    # The first file was written when there was one kind.
+    shape = SHAPES[about.get("kind", UNetShape.kind)](**about["shape"])
+    model = shape.build(tensors.pop(SCALES), device, dtype)
+    network = model.model.diffusion_model
+    for name, weight in network.named_parameters():
         weight.requires_grad_(False)
         weight.data.copy_(tensors[name])
-    unet.eval()
+    network.eval()
     return model

@@ -1,4 +1,4 @@
-"""What the measured curves taught, on finished pictures of the trained model."""
+"""What the measured curves taught, on finished pictures of the trained models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import ours
-from benchmarks.quality import metrics, sampling, text, weights
+from benchmarks.quality import metrics, places, sampling, text, weights
 
 CAPTIONS = (
     "a red circle on grass",
@@ -22,9 +22,9 @@ DOWNSAMPLE, MERGE = "TokenDownsample", "TokenMerge"
 
 
 @cache
-def pictures(sampler: str, node: str | None, **inputs: Any) -> torch.Tensor:
+def pictures(kind: str, sampler: str, node: str | None, **inputs: Any) -> torch.Tensor:
     """(4, 3, 64, 64), the same seeds whatever the node."""
-    model = _model()
+    model = _model(kind)
     prompts = torch.stack([text.encode(text.encoder(), caption) for caption in CAPTIONS])
     batch = sampling.Batch(prompts, (0, 1, 2, 3), tokens=32)
     patched = ours.apply(node, model, **inputs) if node else model
@@ -32,14 +32,14 @@ def pictures(sampler: str, node: str | None, **inputs: Any) -> torch.Tensor:
 
 
 @cache
-def _model() -> Any:
-    return weights.load()
+def _model(kind: str) -> Any:
+    return weights.load(places.WEIGHTS[kind])
 
 
-def error(node: str, sampler: str = "euler", **inputs: Any) -> float:
+def error(node: str, *, kind: str = "unet", sampler: str = "euler", **inputs: Any) -> float:
     """Mean squared, against plain."""
-    plain = pictures(sampler, None)
-    return float(metrics.squared_error(pictures(sampler, node, **inputs), plain).mean())
+    plain = pictures(kind, sampler, None)
+    return float(metrics.squared_error(pictures(kind, sampler, node, **inputs), plain).mean())
 
 
 @pytest.mark.parametrize("factor", [2.0, 4.0])
@@ -50,8 +50,8 @@ def test_drawn_keys_err_half_as_much_as_a_regular_grid_or_less(factor: float) ->
 
 def test_drawn_keys_err_less_with_a_sampler_that_extrapolates_from_step_to_step() -> None:
     """It enlarges what differs between two steps, so the gain is smaller."""
-    regular = error(DOWNSAMPLE, "dpmpp_2m", factor=2.0, method="nearest-exact")
-    assert 0 < error(DOWNSAMPLE, "dpmpp_2m", factor=2.0, method="stratified") < regular
+    regular = error(DOWNSAMPLE, sampler="dpmpp_2m", factor=2.0, method="nearest-exact")
+    assert 0 < error(DOWNSAMPLE, sampler="dpmpp_2m", factor=2.0, method="stratified") < regular
 
 
 @pytest.mark.parametrize("factor", [2.0, 4.0])
@@ -63,3 +63,14 @@ def test_interleaved_keys_err_less_than_those_that_all_queries_share(factor: flo
 def test_weighing_merged_keys_by_their_size_halves_the_error_or_more() -> None:
     unsized = error(MERGE, proportional_attention=False)
     assert 0 < error(MERGE) < unsized / 2
+
+
+def test_drawn_keys_err_less_in_a_transformer_too() -> None:
+    drawn = error(DOWNSAMPLE, kind="flux", factor=2.0, method="stratified")
+    assert 0 < drawn < error(DOWNSAMPLE, kind="flux", factor=2.0, method="nearest-exact") / 2
+
+
+def test_a_transformer_errs_less_where_its_fewer_keys_weigh_as_much_as_all_did() -> None:
+    sized = error(DOWNSAMPLE, kind="flux", factor=2.0)
+    unsized = error(DOWNSAMPLE, kind="flux", factor=2.0, proportional_attention=False)
+    assert 0 < sized < unsized

@@ -11,9 +11,13 @@ from comfy.model_patcher import ModelPatcher
 from rich.console import Console
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from benchmarks.quality import codec, metrics, network, sampling, scenes, text, train, weights
+from benchmarks.quality import codec, metrics, places, sampling, scenes, text, train, unet, weights
+from benchmarks.quality.flux import FluxShape
+from benchmarks.quality.network import Shape
 from benchmarks.quality.report import Report
-from benchmarks.quality.training import Recipe, Stage
+from benchmarks.quality.training import Recipe, Stage, best_output
+from benchmarks.quality.unet import UNetShape
+from benchmarks.quality.variants import variants
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +41,42 @@ def test_the_transform_loses_nothing_and_keeps_noise_white() -> None:
     torch.testing.assert_close(latent.square().sum(), x.square().sum())
 
 
+@pytest.mark.parametrize("kind", places.WEIGHTS)
 def test_weights_predict_unseen_scenes_better_than_a_constant(
-    model: ModelPatcher, pictures: torch.Tensor
+    kind: str, pictures: torch.Tensor
 ) -> None:
+    model = weights.load(places.WEIGHTS[kind])
+    schedule = model.get_model_object("model_sampling")
     latent = model.model.process_latent_in(codec.bands(pictures))
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(0))
-    times = torch.arange(len(latent)) * 100 + 150
-    sigma = model.get_model_object("model_sampling").sigmas[times].view(-1, 1, 1, 1)
-    alpha = 1 / (1 + sigma**2).sqrt()
-    velocity = alpha * noise - alpha * sigma * latent
+    sigmas = schedule.sigmas[torch.arange(len(latent)) * 100 + 150]
+    noised = schedule.noise_scaling(sigmas, noise, latent)
+    velocity = best_output(schedule, sigmas, noised, latent)
     prompt = text.encode(text.encoder(), "")[None].expand(len(latent), -1, -1)
     with torch.no_grad():
-        state = alpha * (latent + sigma * noise)
-        found = model.model.diffusion_model(state, times.float(), context=prompt)
+        state = schedule.calculate_input(sigmas, noised)
+        times = schedule.timestep(sigmas).float()
+        found = model.model.diffusion_model(state, times, context=prompt)
     assert (found - velocity).square().mean() < 0.4 * velocity.var()
+
+
+@pytest.mark.parametrize("shape", [UNetShape(32, 32), FluxShape(1, 1, 1)])
+def test_training_asks_for_the_answer_that_comfyui_reads_the_picture_from(shape: Shape) -> None:
+    model = shape.build(torch.ones(12))
+    schedule = model.get_model_object("model_sampling")
+    latent, noise = torch.randn(2, 5, 12, 4, 4, generator=torch.Generator().manual_seed(0))
+    sigmas = schedule.sigmas[torch.tensor([50, 300, 500, 700, 950])]
+    level = sigmas.view(-1, 1, 1, 1)
+    noised = schedule.noise_scaling(sigmas, noise, latent)
+    answer = best_output(schedule, sigmas, noised, latent)
+    torch.testing.assert_close(
+        schedule.calculate_denoised(sigmas, answer, noised), latent, atol=1e-4, rtol=1e-4
+    )
+    if shape.kind == "unet":  # velocity, arXiv 2202.00512
+        published = (noise - level * latent) / (1 + level**2).sqrt()
+    else:  # rectified flow, arXiv 2209.03003
+        published = noise - latent
+    torch.testing.assert_close(answer, published, atol=1e-3, rtol=1e-3)
 
 
 def test_the_same_seed_gives_the_same_picture_whatever_is_beside_it(model: ModelPatcher) -> None:
@@ -88,7 +114,7 @@ def test_feature_distance_grows_with_the_difference(
     shown = pictures[:2] / 2 + 0.5
     noise = torch.rand(shown.shape, generator=torch.Generator().manual_seed(0)) - 0.5
     maps = features.of(shown)
-    assert len(maps) == len(network.LEVELS)
+    assert len(maps) == len(unet.LEVELS)
     little, much = (
         metrics.feature_distance(features.of((shown + share * noise).clamp(0, 1)), maps).mean()
         for share in (0.05, 0.5)
@@ -118,9 +144,11 @@ def test_a_report_reads_back_what_it_wrote(tmp_path: Path) -> None:
     assert again.of("ours", "ours").speedup == pytest.approx(1.75)
 
 
-def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", [UNetShape(32, 32), FluxShape(1, 1, 1)])
+def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(
+    shape: Shape, tmp_path: Path
+) -> None:
     recipe = Recipe((Stage(8, 2, 2), Stage(16, 2, 2)), warm_up=1)
-    shape = network.Shape(width=32, head=32)
     quiet = Console(quiet=True)
     ends = []
     for name, stops in (("whole", (None,)), ("stopped", (3, None))):
@@ -129,7 +157,17 @@ def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path: 
         for stop in stops:
             state = train.train(run, place, quiet, until=stop)
         ends.append(state)
-        assert weights.load(place).model.diffusion_model.model_channels == 32
+        loaded = weights.load(place).model.diffusion_model
+        assert [*loaded.state_dict()] == [*state.network.state_dict()]
     assert ends[0].losses == pytest.approx(ends[1].losses, rel=1e-5)
     for name, weight in ends[0].average.items():
         torch.testing.assert_close(ends[1].average[name], weight)
+
+
+@pytest.mark.parametrize("kind", places.WEIGHTS)
+def test_every_variant_that_is_measured_can_be_made(kind: str) -> None:
+    plain = weights.load(places.WEIGHTS[kind])
+    found = variants(kind)
+    assert len({variant.name for variant in found}) == len(found)
+    for variant in found:
+        assert variant.patch(plain) is not plain

@@ -1,0 +1,74 @@
+"""What is compared with the plain transformer, the most telling first.
+
+No peer knows transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .patches import KEYS, QUERIES, Patch, Variant, both, downsample, merge
+
+REGULAR = "nearest-exact"
+UNSIZED: dict[str, Any] = {"proportional_attention": False}
+
+
+def variants() -> list[Variant]:
+    """In the order of measuring: where time runs out, the last are missing."""
+    return [
+        Variant("Token Downsample ×2", "ours", downsample(2)),
+        Variant("Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")),
+        Variant("Token Downsample ×2, nearest-exact", "ours", downsample(2, method=REGULAR)),
+        Variant("Token Merge 0.5", "ours", merge()),
+        Variant("Token Downsample ×2, unsized", "ours", downsample(2, **UNSIZED)),
+        Variant("Token Merge 0.5, unsized", "ours", merge(**UNSIZED)),
+        Variant("Token Downsample ×4", "ours", downsample(4)),
+        Variant("Token Downsample ×4, interleaved", "ours", downsample(4, method="interleaved")),
+        Variant("Token Downsample ×4, nearest-exact", "ours", downsample(4, method=REGULAR)),
+        Variant("Token Merge 0.5, queries", "ours", merge(target=QUERIES), pictures=16),
+        Variant("Token Merge 0.5, keys and values", "ours", merge(target=KEYS), pictures=16),
+        Variant("queries merged 0.5, Downsample ×2", "ours", both(0.5, 2), pictures=16),
+        Variant(
+            "Token Downsample ×2, nearest-exact, unsized",
+            "ours",
+            downsample(2, method=REGULAR, **UNSIZED),
+            pictures=16,
+        ),
+        Variant("Token Downsample ×2, area", "ours", downsample(2, method="area"), pictures=16),
+        *_parts_left_exact(),
+        *_predictions_only(),
+    ]
+
+
+def _parts_left_exact() -> list[Variant]:
+    """Which steps and which blocks had better be left exact."""
+    parts: dict[str, dict[str, Any]] = {
+        "last 40 % exact": {"end_percent": 0.6},
+        "first 40 % exact": {"start_percent": 0.4},
+        "first block exact": {"keep_first_blocks": 1},
+        "last block exact": {"keep_last_blocks": 1},
+    }
+    nodes: dict[str, Callable[..., Patch]] = {
+        "Token Downsample ×4": partial(downsample, 4),
+        "Token Merge 0.5": merge,
+    }
+    return [
+        Variant(f"{name}, {words}", "ours", make(**inputs), pictures=16)
+        for name, make in nodes.items()
+        for words, inputs in parts.items()
+    ]
+
+
+def _predictions_only() -> list[Variant]:
+    """Settings whose error per step is worth knowing, and cheap to know."""
+    return [
+        *(
+            Variant(f"Token Merge 0.5, {matching}", "ours", merge(matching=matching), pictures=0)
+            for matching in ("random", "k-th", "global")
+        ),
+        Variant("Token Merge 0.5, refresh_steps 4", "ours", merge(refresh_steps=4), pictures=0),
+        Variant("Token Merge 0.3", "ours", merge(ratio=0.3), pictures=0),
+        Variant("Token Downsample ×1.5", "ours", downsample(1.5), pictures=0),
+    ]

@@ -1,0 +1,24 @@
+"""ComfyUI's description of the latent; see codec.py."""
+
+from __future__ import annotations
+
+import comfy.latent_formats
+from torch import Tensor
+
+from . import codec
+
+
+class Latent(comfy.latent_formats.LatentFormat):
+    """The Haar bands, each multiplied by a constant. scales: (12,)."""
+
+    latent_channels = codec.CHANNELS
+    spacial_downscale_ratio = codec.PIXELS_PER_TOKEN
+
+    def __init__(self, scales: Tensor) -> None:
+        self.scales = scales.view(1, -1, 1, 1)
+
+    def process_in(self, latent: Tensor) -> Tensor:
+        return latent * self.scales.to(latent)
+
+    def process_out(self, latent: Tensor) -> Tensor:
+        return latent / self.scales.to(latent)

@@ -1,0 +1,54 @@
+"""One way to run a model, and the patches that ours are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core.settings import Target
+
+from .. import ours
+from ..settings import Setting
+
+Kind = Literal["ours", "peer", "candidate"]
+Patch = Callable[[ModelPatcher], ModelPatcher]
+
+ALL: Target
+KEYS: Target
+QUERIES: Target
+ALL, KEYS, QUERIES = get_args(Target)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the model.
+
+    kind: a candidate is what the nodes do not offer. published: (setting, name) under which
+    benchmarks/results has its speed-up on SD 1.5, if it has. pictures: how many whole pictures are
+    made at most, which takes long; single predictions are always made.
+    """
+
+    name: str
+    kind: Kind
+    patch: Patch
+    published: tuple[str, str] | None = None
+    pictures: int = 64
+
+
+def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
+    """Token Merge. inputs: of the node."""
+    return partial(ours.token_merge, setting=Setting("", target, ratio=ratio), **inputs)
+
+
+def downsample(factor: float, **inputs: Any) -> Patch:
+    """Token Downsample. inputs: of the node."""
+    return lambda model: ours.apply("TokenDownsample", model, factor=float(factor), **inputs)
+
+
+def both(ratio: float, factor: float) -> Patch:
+    """Queries merged, keys and values downsampled."""
+    merge_queries, fewer_keys = merge(ratio, QUERIES), downsample(factor)
+    return lambda model: fewer_keys(merge_queries(model))

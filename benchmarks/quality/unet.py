@@ -1,0 +1,95 @@
+"""ComfyUI's own ``UNetModel`` in its ``BaseModel``, with SD 1.5's blocks made narrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import comfy.model_base
+import comfy.supported_models
+import torch
+from comfy.model_patcher import ModelPatcher
+from torch import Tensor, nn
+
+from . import codec, text
+from .latent import Latent
+
+LEVELS = (1, 2, 2)
+"""Width of each level over the first one's; all have self-, cross-attention and MLP."""
+
+
+@dataclass(frozen=True)
+class UNetShape:
+    """width: channels at full resolution, where one latent cell is one token."""
+
+    kind: ClassVar[str] = "unet"
+    width: int = 64
+    head: int = 64
+
+    def config(self) -> dict[str, Any]:
+        """The arguments of ComfyUI's ``UNetModel``, all but what it computes in."""
+        levels = len(LEVELS)
+        return {
+            "image_size": 32,
+            "in_channels": codec.CHANNELS,
+            "out_channels": codec.CHANNELS,
+            "model_channels": self.width,
+            "channel_mult": list(LEVELS),
+            "num_res_blocks": [1] * levels,
+            "transformer_depth": [1] * levels,
+            "transformer_depth_output": [1] * 2 * levels,
+            "transformer_depth_middle": 1,
+            "context_dim": text.WIDTH,
+            "num_heads": -1,
+            "num_head_channels": min(self.head, self.width),
+            "use_spatial_transformer": True,
+            "use_linear_in_transformer": False,
+            "use_temporal_attention": False,
+            "adm_in_channels": None,
+            "legacy": False,
+        }
+
+    def build(
+        self,
+        scales: Tensor,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> ModelPatcher:
+        """See ``network.Shape``."""
+        config = _Config({**self.config(), "dtype": dtype})
+        config.latent_format = Latent(scales)
+        prediction = comfy.model_base.ModelType.V_PREDICTION
+        model = comfy.model_base.BaseModel(config, model_type=prediction, device=device)
+        place = torch.device(device)
+        return ModelPatcher(model, load_device=place, offload_device=place)
+
+    def initialise(self, network: nn.Module, seed: int) -> None:
+        """See ``network.Shape``."""
+        generator = torch.Generator().manual_seed(seed)
+        for name, weight in network.named_parameters():
+            if weight.ndim == 1:
+                value = torch.full(weight.shape, float(_is_norm(network, name)))
+            elif _ends_branch(name):
+                value = torch.zeros(weight.shape)
+            else:
+                fan_in = weight[0].numel()
+                value = torch.randn(weight.shape, generator=generator) / sqrt(fan_in)
+            weight.data.copy_(value)
+
+
+class _Config(comfy.supported_models.SD15):
+    # Empty: SD 1.5's eight heads, which would be put in from here, are too many for this width.
+    unet_extra_config: ClassVar[dict[str, Any]] = {}
+    # Sampling starts from pure noise, which carries no brightness; so has training to.
+    sampling_settings: ClassVar[dict[str, Any]] = {"zsnr": True}
+
+
+def _ends_branch(name: str) -> bool:
+    return name.endswith(("out_layers.3.weight", "proj_out.weight")) or name == "out.2.weight"
+
+
+def _is_norm(network: nn.Module, name: str) -> bool:
+    """Whether this is the scale of a normalisation, the only 1-d parameter that starts at one."""
+    module = network.get_submodule(name.rpartition(".")[0])
+    return name.endswith(".weight") and isinstance(module, (nn.GroupNorm, nn.LayerNorm))

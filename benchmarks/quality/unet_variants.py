@@ -1,0 +1,158 @@
+"""What is compared with the plain UNet, the most telling first."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core import MergeSettings
+from token_merge.tome_core.settings import Target
+
+from .. import peers
+from ..settings import DOWNSAMPLE_2, MERGE_ALL, MERGE_QUERIES, Setting
+from .candidates import Merging
+from .patches import ALL, KEYS, QUERIES, Patch, Variant, both, downsample, merge
+
+FINEST = 1
+"""The trained model has self-attention at full latent resolution."""
+
+
+def variants() -> list[Variant]:
+    """In the order of measuring: where time runs out, the last are missing."""
+    half = MERGE_ALL.name
+    down = DOWNSAMPLE_2.name
+    return [
+        Variant("Token Downsample ×2", "ours", downsample(2), (down, "ours")),
+        Variant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
+        Variant("Token Merge 0.5", "ours", merge(), (half, "ours, local")),
+        Variant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
+        Variant("Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")),
+        Variant("Token Downsample ×4", "ours", downsample(4)),
+        Variant("ToDo ×4", "peer", _todo(4)),
+        Variant("Token Downsample ×4, interleaved", "ours", downsample(4, method="interleaved")),
+        Variant("Token Downsample ×2, nearest-exact", "ours", _nearest(2)),
+        Variant("Token Downsample ×4, nearest-exact", "ours", _nearest(4)),
+        Variant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
+        Variant("TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")),
+        Variant(
+            "Token Merge 0.5, queries",
+            "ours",
+            merge(target=QUERIES),
+            (MERGE_QUERIES.name, "ours, local"),
+        ),
+        Variant("queries merged 0.5, Downsample ×2", "ours", both(0.5, 2)),
+        Variant("queries merged 0.5, Downsample ×1.41", "ours", both(0.5, 1.41)),
+        Variant("tomesd 0.7", "peer", _tomesd(0.7)),
+        Variant("Token Merge 0.7", "ours", merge(ratio=0.7)),
+        Variant("Token Downsample ×3, interleaved", "ours", downsample(3, method="interleaved")),
+        Variant("Token Merge 0.5, keys and values", "ours", merge(target=KEYS)),
+        Variant("Token Merge 0.5, unsized", "ours", merge(proportional_attention=False)),
+        Variant("Token Merge 0.5, random", "ours", merge(matching="random")),
+        Variant("queries merged 0.7, Downsample ×4", "ours", both(0.7, 4)),
+        *_windows(),
+        *_predictions_only(),
+        *_candidates(),
+    ]
+
+
+def _windows() -> list[Variant]:
+    """Which part of the schedule had better be left exact."""
+    windows: dict[str, dict[str, Any]] = {
+        "last 40 % exact": {"end_percent": 0.6},
+        "first 40 % exact": {"start_percent": 0.4},
+    }
+    return [
+        Variant(f"{name}, {words}", "ours", make(**window), pictures=16)
+        for name, make in (
+            ("Token Downsample ×4", partial(downsample, 4)),
+            ("Token Merge 0.5", merge),
+        )
+        for words, window in windows.items()
+    ]
+
+
+def _predictions_only() -> list[Variant]:
+    """Settings whose error per step is worth knowing, and cheap to know."""
+    merges: dict[str, dict[str, Any]] = {
+        "k-th": {"matching": "k-th"},
+        "global": {"matching": "global"},
+        "toma": {"matching": "toma"},
+        "random, keys and values": {"matching": "random", "target": KEYS},
+        "fixed destinations": {"random_destinations": False},
+        "refresh_steps 1": {"refresh_steps": 1},
+        "refresh_steps 4": {"refresh_steps": 4},
+        "cross-attention too": {"merge_cross_attention": True},
+        "MLP too": {"merge_mlp": True},
+        "keys and values, unsized": {"target": KEYS, "proportional_attention": False},
+    }
+    downsamples: dict[str, tuple[float, str]] = {
+        "×1.5": (1.5, "stratified"),
+        "×1.5, nearest-exact": (1.5, "nearest-exact"),
+        "×1.5, interleaved": (1.5, "interleaved"),
+        "×2, area": (2, "area"),
+        "×2, bilinear": (2, "bilinear"),
+        "×3": (3, "stratified"),
+        "×3, nearest-exact": (3, "nearest-exact"),
+        "×4, area": (4, "area"),
+        "×6": (6, "stratified"),
+        "×6, interleaved": (6, "interleaved"),
+    }
+    return [
+        *(
+            Variant(f"Token Merge 0.5, {name}", "ours", merge(**inputs), pictures=0)
+            for name, inputs in merges.items()
+        ),
+        *(
+            Variant(
+                f"Token Downsample {name}", "ours", downsample(factor, method=method), pictures=0
+            )
+            for name, (factor, method) in downsamples.items()
+        ),
+        Variant("queries merged 0.5, Downsample ×1.5", "ours", both(0.5, 1.5), pictures=0),
+        Variant("Token Merge 0.3", "ours", merge(ratio=0.3), pictures=0),
+        Variant("tomesd 0.3", "peer", _tomesd(0.3), pictures=0),
+    ]
+
+
+def _candidates() -> list[Variant]:
+    """Means or chosen tokens, with and without proportional attention."""
+    return [
+        _candidate(ALL, pictures=16, sized=True),
+        _candidate(ALL, chosen_keys=True),
+        _candidate(ALL, chosen_keys=True, chosen_queries=True, sized=True),
+        _candidate(KEYS),
+        _candidate(KEYS, sized=True),
+        _candidate(KEYS, chosen_keys=True),
+        _candidate(KEYS, chosen_keys=True, chosen_values=True),
+        _candidate(KEYS, chosen_keys=True, chosen_values=True, sized=True),
+        _candidate(KEYS, 0.75, chosen_keys=True, sized=True),
+        _candidate(QUERIES, chosen_queries=True),
+    ]
+
+
+def _candidate(target: Target, ratio: float = 0.5, pictures: int = 0, **how: bool) -> Variant:
+    words = [word.replace("_", " ") for word, wanted in how.items() if wanted]
+    what = f"candidate: merge {ratio}" + ("" if target == ALL else f", {target}")
+    merging = Merging(MergeSettings(ratio, target=target), **how)
+    return Variant(", ".join([what, *words]), "candidate", merging, pictures=pictures)
+
+
+def _nearest(factor: float) -> Patch:
+    return downsample(factor, method="nearest-exact")
+
+
+def _tomesd(ratio: float) -> Patch:
+    return partial(peers.tomesd, setting=Setting("", ALL, ratio=ratio), finest=FINEST)
+
+
+def _todo(factor: int) -> Patch:
+    return partial(peers.todo, setting=Setting("", KEYS, factor=factor), finest=FINEST)
+
+
+def _hypertile(model: ModelPatcher) -> ModelPatcher:
+    return peers.hypertile(model, FINEST)
+
+
+def _tome_patch(model: ModelPatcher) -> ModelPatcher:
+    return peers.comfyui_tome(model, 0.5)
