@@ -30,7 +30,9 @@ class Runner:
 
 @dataclass
 class Session:
-    """Interleaves the runs of a case, round by round: A B C A B C.
+    """Interleaves the runs of a case, round by round: A B C, C B A, A B C.
+
+    So a machine that slows down, or what a run leaves in its caches, favours none.
 
     deadline: on ``time.monotonic``; no round starts that would not end before it.
     """
@@ -63,18 +65,20 @@ class Session:
         """Measure ``runners`` into ``case`` and keep it after every round.
 
         warm_up: the first round, which records memory and lengths too, is not counted. Where a
-        call takes long it need not be: what is done once in a process is long done, and the
-        recording costs all variants the same few milliseconds.
+        call takes long, one call of the first variant is enough: it pays for what is done once in
+        a process, and the recording costs all variants the same few milliseconds.
         """
         if self.is_late(0):
             self.console.print(f"{case.name}: left out, the time is up", highlight=False)
             return
         case.measured = [runner.measured for runner in runners]
         task = self.progress.add_task(case.name, total=len(runners) * (rounds + warm_up))
+        if not warm_up:
+            _measure_once(runners[0], 0, first=False, counted=False)
         for number in range(-warm_up, rounds):
             start = time.monotonic()
             first = number == -warm_up
-            for runner in runners:
+            for runner in runners if number % 2 == 0 else runners[::-1]:
                 self.progress.update(task, description=f"{case.name}: {runner.measured.name}")
                 if not runner.measured.failed:
                     _measure_once(runner, number, first=first, counted=number >= 0)

@@ -35,18 +35,22 @@ def runner(name: str, log: list[str], again: Callable[[int], None] = lambda _: N
     return Runner(Measured(name, "ours"), inspect, run)
 
 
-def test_variants_take_turns_and_the_warm_up_is_not_counted(tmp_path: Path) -> None:
+def test_variants_take_turns_both_ways_and_the_warm_up_is_not_counted(tmp_path: Path) -> None:
     log: list[str] = []
     case = new_case()
     session(tmp_path).measure(case, [runner("a", log), runner("b", log)], rounds=2)
-    assert log == ["a first", "b first", "a 0", "b 0", "a 1", "b 1"]
+    assert log == ["b first", "a first", "a 0", "b 0", "b 1", "a 1"]
     assert case.measured[1].seconds == [0.0, 1.0]
     assert case.measured[1].hook_seconds == [0.5, 0.5]
 
 
-def test_without_a_warm_up_the_first_round_counts(tmp_path: Path) -> None:
-    case = new_case()
-    session(tmp_path).measure(case, [runner("a", [])], rounds=2, warm_up=False)
+def test_without_a_warm_up_the_first_round_counts_after_one_call_that_does_not(
+    tmp_path: Path,
+) -> None:
+    case, log = new_case(), []
+    runners = [runner("a", log), runner("b", log)]
+    session(tmp_path).measure(case, runners, rounds=2, warm_up=False)
+    assert log == ["a 0", "a first", "b first", "b 1", "a 1"]
     assert case.measured[0].seconds == [100.0, 1.0]
 
 
