@@ -130,7 +130,7 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     for action in (train, measure, draw):
         action.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
         action.add_argument(
-            "--model", choices=["unet", "flux"], default="unet", help="(default: %(default)s)"
+            "--model", choices=[*places.WEIGHTS], default="unet", help="(default: %(default)s)"
         )
         action.add_argument("--threads", type=int, metavar="N", help="of torch (default: its own)")
         action.add_argument("--weights", type=_path, metavar="FILE", help="default: ours")

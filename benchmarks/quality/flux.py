@@ -57,7 +57,7 @@ class FluxShape:
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> ModelPatcher:
-        """See ``network.Shape``."""
+        """As ``UNetShape.build``."""
         whole = {**self.config(), "dtype": dtype}
         config = comfy.supported_models.FluxSchnell(whole)
         config.unet_config = whole
@@ -68,7 +68,7 @@ class FluxShape:
         )
 
     def initialise(self, network: nn.Module, seed: int) -> None:
-        """See ``network.Shape``. Every modulation starts as nothing, its gates so too."""
+        """As ``UNetShape.initialise``: modulations start as nothing, and so do their gates."""
         generator = torch.Generator().manual_seed(seed)
         for name, weight in network.named_parameters():
             if weight.ndim == 1:

@@ -5,14 +5,17 @@ No peer knows transformers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from .patches import KEYS, QUERIES, Patch, Variant, both, downsample, merge
+from .patches import KEYS, QUERIES, WINDOWS, Variant, both, downsample, merge, partly_exact
 
 REGULAR = "nearest-exact"
 UNSIZED: dict[str, Any] = {"proportional_attention": False}
+BLOCKS: dict[str, dict[str, Any]] = {
+    "first block exact": {"keep_first_blocks": 1},
+    "last block exact": {"keep_last_blocks": 1},
+}
+"""As ``WINDOWS``, of the blocks."""
 
 
 def variants() -> list[Variant]:
@@ -37,27 +40,8 @@ def variants() -> list[Variant]:
             pictures=16,
         ),
         Variant("Token Downsample ×2, area", "ours", downsample(2, method="area"), pictures=16),
-        *_parts_left_exact(),
+        *partly_exact({**WINDOWS, **BLOCKS}),
         *_predictions_only(),
-    ]
-
-
-def _parts_left_exact() -> list[Variant]:
-    """Which steps and which blocks had better be left exact."""
-    parts: dict[str, dict[str, Any]] = {
-        "last 40 % exact": {"end_percent": 0.6},
-        "first 40 % exact": {"start_percent": 0.4},
-        "first block exact": {"keep_first_blocks": 1},
-        "last block exact": {"keep_last_blocks": 1},
-    }
-    nodes: dict[str, Callable[..., Patch]] = {
-        "Token Downsample ×4": partial(downsample, 4),
-        "Token Merge 0.5": merge,
-    }
-    return [
-        Variant(f"{name}, {words}", "ours", make(**inputs), pictures=16)
-        for name, make in nodes.items()
-        for words, inputs in parts.items()
     ]
 
 

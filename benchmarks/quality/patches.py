@@ -22,6 +22,13 @@ QUERIES: Target
 ALL, KEYS, QUERIES = get_args(Target)
 
 
+WINDOWS: dict[str, dict[str, Any]] = {
+    "last 40 % exact": {"end_percent": 0.6},
+    "first 40 % exact": {"start_percent": 0.4},
+}
+"""Inputs of both nodes, by which part of the schedule they leave exact."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """One way to run the model.
@@ -52,3 +59,16 @@ def both(ratio: float, factor: float) -> Patch:
     """Queries merged, keys and values downsampled."""
     merge_queries, fewer_keys = merge(ratio, QUERIES), downsample(factor)
     return lambda model: fewer_keys(merge_queries(model))
+
+
+def partly_exact(parts: dict[str, dict[str, Any]]) -> list[Variant]:
+    """Both nodes with inputs that leave something exact. parts: the inputs, by what that is."""
+    nodes: dict[str, Callable[..., Patch]] = {
+        "Token Downsample ×4": partial(downsample, 4),
+        "Token Merge 0.5": merge,
+    }
+    return [
+        Variant(f"{name}, {words}", "ours", make(**inputs), pictures=16)
+        for name, make in nodes.items()
+        for words, inputs in parts.items()
+    ]

@@ -56,7 +56,10 @@ class UNetShape:
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> ModelPatcher:
-        """See ``network.Shape``."""
+        """MODEL with weights yet to be set, as a patcher.
+
+        scales: (12,), of the latent's channels. dtype: of weights and of computing.
+        """
         config = _Config({**self.config(), "dtype": dtype})
         config.latent_format = Latent(scales)
         prediction = comfy.model_base.ModelType.V_PREDICTION
@@ -65,7 +68,7 @@ class UNetShape:
         return ModelPatcher(model, load_device=place, offload_device=place)
 
     def initialise(self, network: nn.Module, seed: int) -> None:
-        """See ``network.Shape``."""
+        """Random weights to train from; every residual branch starts as nothing."""
         generator = torch.Generator().manual_seed(seed)
         for name, weight in network.named_parameters():
             if weight.ndim == 1:

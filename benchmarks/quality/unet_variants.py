@@ -12,7 +12,18 @@ from token_merge.tome_core.settings import Target
 from .. import peers
 from ..settings import DOWNSAMPLE_2, MERGE_ALL, MERGE_QUERIES, Setting
 from .candidates import Merging
-from .patches import ALL, KEYS, QUERIES, Patch, Variant, both, downsample, merge
+from .patches import (
+    ALL,
+    KEYS,
+    QUERIES,
+    WINDOWS,
+    Patch,
+    Variant,
+    both,
+    downsample,
+    merge,
+    partly_exact,
+)
 
 FINEST = 1
 """The trained model has self-attention at full latent resolution."""
@@ -50,25 +61,9 @@ def variants() -> list[Variant]:
         Variant("Token Merge 0.5, unsized", "ours", merge(proportional_attention=False)),
         Variant("Token Merge 0.5, random", "ours", merge(matching="random")),
         Variant("queries merged 0.7, Downsample ×4", "ours", both(0.7, 4)),
-        *_windows(),
+        *partly_exact(WINDOWS),
         *_predictions_only(),
         *_candidates(),
-    ]
-
-
-def _windows() -> list[Variant]:
-    """Which part of the schedule had better be left exact."""
-    windows: dict[str, dict[str, Any]] = {
-        "last 40 % exact": {"end_percent": 0.6},
-        "first 40 % exact": {"start_percent": 0.4},
-    }
-    return [
-        Variant(f"{name}, {words}", "ours", make(**window), pictures=16)
-        for name, make in (
-            ("Token Downsample ×4", partial(downsample, 4)),
-            ("Token Merge 0.5", merge),
-        )
-        for words, window in windows.items()
     ]
 
 

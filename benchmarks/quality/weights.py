@@ -27,7 +27,7 @@ def save(
     tensors = {name: weight.detach().half().contiguous().cpu() for name, weight in weights.items()}
     about = {
         "kind": shape.kind,
-        "shape": asdict(shape),  # type: ignore[call-overload]  # a protocol cannot ask for a dataclass
+        "shape": asdict(shape),
         "unet_config": shape.config(),
         **facts,
     }
