@@ -1,6 +1,12 @@
-"""Measures token reduction on ComfyUI's own UNets, beside its peers and the limit of each setting.
+"""Measures token reduction on ComfyUI's own models, in three rooms.
 
-Runs as ``python -m devtools bench``; on a machine without the sandbox, as ``python -m benchmarks``
-with ``COMFYUI_PATH`` set. Imports point down: cli -> measure_* -> variants -> ours, limits, peers
--> settings; sampling -> clocks; tables and plots read results alone and need no ComfyUI.
+speed: time and memory beside plain, the peers and the limit of each setting, on random weights.
+quality: how much of a picture stays. trained: the small models that quality is measured with, how
+they are built, trained and loaded. What several rooms need lies here, beside this file.
+
+Imports point one way: quality -> trained, speed -> here. No room but quality knows another one.
+``trained`` needs ComfyUI but not the pack, so that ComfyUI's own process can import it too.
+
+Runs as ``python -m devtools bench`` and ``python -m devtools quality``; on a machine without the
+sandbox, as ``python -m benchmarks`` with ``COMFYUI_PATH`` set.
 """

@@ -26,7 +26,7 @@ def apply(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
     return node.execute(model, **{widget.id: widget.default for widget in widgets} | inputs).args[0]
 
 
-def options_of(name: str) -> list[str]:
+def list_options(name: str) -> list[str]:
     """The options of a combo input of Token Merge, its default first."""
     widgets = _nodes()["TokenMerge"].GET_SCHEMA().inputs
     widget = next(widget for widget in widgets if widget.id == name)

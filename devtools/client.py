@@ -24,7 +24,7 @@ class RunError(RuntimeError):
 
 
 @dataclass
-class Run:
+class GraphRun:
     """What one run of a graph gave.
 
     images: in the order of the nodes that saved them.
@@ -62,10 +62,10 @@ class Client:
         identity: str = reply.json()["prompt_id"]
         return identity
 
-    def run(self, prompt: Prompt, on_step: Callable[[], None] = lambda: None) -> Run:
+    def run(self, prompt: Prompt, on_step: Callable[[], None] = lambda: None) -> GraphRun:
         """Run a graph to its end; ``on_step`` is called after every sampling step."""
         identity = self.submit(prompt)
-        result = Run()
+        result = GraphRun()
         last: tuple[str, float] | None = None  # the node of the last progress event, and when
         while True:
             kind, data = self._next_event()

@@ -37,7 +37,7 @@ ATTENTION = "--use-pytorch-cross-attention"
 
 
 @dataclass
-class Variant:
+class TimedVariant:
     """One graph and what its counted rounds gave."""
 
     name: str
@@ -49,7 +49,7 @@ class Variant:
         """Median seconds per step over all counted rounds."""
         return median(second for steps in self.rounds for second in steps)
 
-    def speedups(self, plain: Variant) -> list[float]:
+    def speedups(self, plain: TimedVariant) -> list[float]:
         """How many times as fast as ``plain``, for each round."""
         pairs = zip(plain.rounds, self.rounds, strict=True)
         return [median(theirs) / median(ours) for theirs, ours in pairs]
@@ -138,7 +138,7 @@ def _link_checkpoint(checkpoint: Path, base: Path) -> None:
     link(base / "models" / "checkpoints" / checkpoint.name, checkpoint)
 
 
-def _measure(server: Server, options: argparse.Namespace, console: Console) -> list[Variant]:
+def _measure(server: Server, options: argparse.Namespace, console: Console) -> list[TimedVariant]:
     """Run all rounds and return the variants, the plain one first."""
     client = Client(server)
     variants = _variants(client.object_info(), options)
@@ -166,11 +166,11 @@ def _measure(server: Server, options: argparse.Namespace, console: Console) -> l
     return variants
 
 
-def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[Variant]:
+def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[TimedVariant]:
     merge = graph.load(graph.WORKFLOWS / "token_merge.json")
     downsample = graph.load(graph.WORKFLOWS / "token_downsample.json")
     return [
-        Variant(name, _adapt(graph.to_prompt(workflow, object_info), options))
+        TimedVariant(name, _adapt(graph.to_prompt(workflow, object_info), options))
         for name, workflow in (
             ("Plain", graph.bypassed(merge)),
             ("Token Merge", merge),
@@ -199,7 +199,7 @@ def _sampler(prompt: Prompt) -> str:
     return next(key for key, node in prompt.items() if node["class_type"] == "KSampler")
 
 
-def _table(variants: list[Variant]) -> Table:
+def _table(variants: list[TimedVariant]) -> Table:
     plain = variants[0]
     rounds = f"{len(plain.rounds)} round" + "s" * (len(plain.rounds) > 1)
     table = Table(caption=f"{rounds}; speed as median (lowest to highest round)")
@@ -211,7 +211,7 @@ def _table(variants: list[Variant]) -> Table:
     return table
 
 
-def _figures(variant: Variant, plain: Variant) -> tuple[str, str, str, str]:
+def _figures(variant: TimedVariant, plain: TimedVariant) -> tuple[str, str, str, str]:
     seconds = f"{variant.seconds():.2f}"
     if variant is plain:
         return seconds, "1x", "", ""
@@ -226,7 +226,7 @@ def _figures(variant: Variant, plain: Variant) -> tuple[str, str, str, str]:
     )
 
 
-def _save(variants: list[Variant], place: Path) -> None:
+def _save(variants: list[TimedVariant], place: Path) -> None:
     plain = variants[0]
     labels = []
     for variant in variants:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
+from benchmarks.quality import cli
 
 from . import cache
 
 
 def main(arguments: list[str]) -> int:
     """Run ``benchmarks.quality``, which stands beside this package and knows nothing of it."""
-    command = importlib.import_module("benchmarks.quality.cli")
-    return int(command.main(arguments, cache.folder() / "quality"))
+    return int(cli.main(arguments, cache.folder() / "quality"))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -29,8 +30,12 @@ def _put_comfyui_on_path() -> None:
 
 
 def _put_development_packages_on_path() -> None:
-    """``benchmarks`` and ``devtools``; last, so that ``nodes`` remains ComfyUI's own module."""
-    sys.path.append(str(ROOT))
+    """``benchmarks``, ``devtools`` and the tests' own ``support``.
+
+    Last, so that ``nodes`` remains ComfyUI's own module.
+    """
+    sys.path += [str(ROOT), str(ROOT / "tests")]
+    pytest.register_assert_rewrite("support")
 
 
 def _import_pack() -> None:
@@ -42,9 +47,21 @@ def _import_pack() -> None:
     spec.loader.exec_module(pack)
 
 
+# How long an example takes says something about the machine, not about the code.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
+
 _put_comfyui_on_path()
 _put_development_packages_on_path()
 _import_pack()
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers() -> None:
+    """What a test draws does not depend on the tests before it."""
+    import torch
+
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Imports point one way: __init__ -> nodes -> hooks -> tome_core, and down inside tome_core."""
+"""Imports point one way: in the pack, inside tome_core, and between the rooms of benchmarks."""
 
 import ast
 from pathlib import Path
@@ -73,3 +73,50 @@ def test_hooks_do_not_know_the_nodes(path):
 def test_nothing_shipped_imports_tests_benchmarks_or_devtools(path):
     modules = {module.split(".")[0] for _, module in imported(path)}
     assert not modules & {"tests", "benchmarks", "devtools", "tomesd", "hypothesis", "pytest"}
+
+
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
+MAY_KNOW = {
+    "benchmarks": set(),
+    "trained": set(),
+    "speed": set(),
+    "quality": {"speed", "trained"},
+}
+"""Which other rooms a room of the benchmarks may import; ``benchmarks``: what they share."""
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Rooms of the benchmarks other than the file's own, however they are written."""
+    package = path.relative_to(ROOT).parts[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else ()
+            module = (*base, *(node.module or "").split("."))
+            names = [".".join(filter(None, (*module, alias.name))) for alias in node.names]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found |= {name.split(".")[1] for name in names if name.startswith("benchmarks.")}
+    return found & set(MAY_KNOW) - {path.parent.name}
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_rooms_of_the_benchmarks_know_lower_rooms_only(path):
+    may_know = MAY_KNOW[path.parent.name]
+    if path.stem == "__main__":
+        may_know = {"speed"}
+    assert imported_rooms(path) <= may_know
+
+
+def test_trained_models_need_comfyui_but_not_the_pack():
+    folder = ROOT / "benchmarks"
+    for path in (*(folder / "trained").glob("*.py"), *folder.glob("random_*.py")):
+        assert "token_merge" not in absolute_roots(path)
+
+
+def test_every_folder_of_tests_is_run(pytestconfig):
+    """By its name in pyproject.toml, where they stand in the order of how long they take."""
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")} - {ROOT / "tests"}
+    files = set((ROOT / "tests").glob("test_*.py"))
+    named = {ROOT / name for name in pytestconfig.getini("testpaths")}
+    assert named == {*folders, *files}

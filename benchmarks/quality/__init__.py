@@ -1,1 +1,1 @@
-"""How much of the picture stays: a small diffusion model trained here, and what it measures."""
+"""How much of the picture stays, measured with the small trained models."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .. import loading
+from .. import loading, machine
+from ..trained.places import WEIGHTS
 from . import places
 
 WIDTH = 130
@@ -40,13 +41,13 @@ def main(arguments: list[str], kept: Path) -> int:
 def _train(options: argparse.Namespace, console: Console) -> None:
     import torch
 
-    from . import training
-    from .network import SHAPES
-    from .train import Run, train
+    from ..trained.network import SHAPES
+    from ..trained.recipe import ON_CPU, ON_GPU
+    from ..trained.train import TrainingRun, train
 
-    recipe = training.ON_GPU if options.device == "cuda" else training.ON_CPU[options.model]
+    recipe = ON_GPU if options.device == "cuda" else ON_CPU[options.model]
     shape = SHAPES[options.model]()
-    run = Run(recipe, options.kept, torch.device(options.device), shape)
+    run = TrainingRun(recipe, options.kept, torch.device(options.device), shape)
     state = train(run, options.weights, console)
     recent = state.losses[-100:]
     console.print(f"Loss {sum(recent) / len(recent):.4f} over the last {len(recent)} steps")
@@ -56,11 +57,11 @@ def _train(options: argparse.Namespace, console: Console) -> None:
 def _measure(options: argparse.Namespace, console: Console) -> None:
     import torch
 
-    from ..results import machine_facts
-    from . import measure, sampling, speed, tables, weights
+    from ..trained import weights
+    from . import measure, sampling, tables, timing
     from .pairs import Pairs
     from .report import Report
-    from .variants import variants
+    from .variants import list_variants
 
     model = weights.load(options.weights, options.device, torch.bfloat16)
     exact = weights.load(options.weights, options.device)
@@ -73,9 +74,9 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
     report = Report.read(place)
     if report.model.get("fingerprint", mark) != mark:
         raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
-    report.machine = machine_facts(options.device, loading.ROOT)
+    report.machine = machine.describe(options.device, loading.ROOT)
     report.model = {"file": options.weights.name, "fingerprint": mark}
-    timed = speed.TOKENS[options.model]
+    timed = timing.TOKENS[options.model]
     note = options.note or report.settings.get("note")
     report.settings = {
         "pairs": options.pairs,
@@ -83,12 +84,12 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         "tokens": f"{options.tokens} x {options.tokens}",
         "sampler": f"euler, normal schedule, {sampling.STEPS} steps, cfg 1",
         "predictions": f"{measure.PREDICTED} pictures, every {measure.STRIDE}nd step",
-        "speed": f"{timed} x {timed} tokens, 1 row, {len(speed.TIMED)} calls a round",
+        "speed": f"{timed} x {timed} tokens, 1 row, {len(timing.TIMED)} calls a round",
     }
     if note:
         report.settings["note"] = note
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    chosen = variants(options.model)
+    chosen = list_variants(options.model)
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         if "predictions" in options.parts:
             measure.measure_predictions(bench, chosen, report, place, progress)
@@ -97,12 +98,12 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
             measure.measure_pictures(bench, chosen, report, place, progress)
         if "speed" in options.parts:
             rounds = options.rounds
-            speed.measure(model, pairs, chosen, rounds, timed, report, place, progress)
-    same_model = places.results(options.model, 0).name.replace("0", "[0-9]*")
-    speed.reuse(report, sorted(options.out.parent.glob(same_model)))
-    speed.add_published(report, chosen, places.SPEED_RESULTS)
+            timing.measure(model, pairs, chosen, rounds, timed, report, place, progress)
+    same_model = places.find_results(options.model, 0).name.replace("0", "[0-9]*")
+    timing.reuse(report, sorted(options.out.parent.glob(same_model)))
+    timing.add_published(report, chosen, places.SPEED_RESULTS)
     report.write(place)
-    console.print(tables.table(report))
+    console.print(tables.build_table(report))
     console.print(f"Numbers: {place}", soft_wrap=True)
 
 
@@ -130,7 +131,7 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     for action in (train, measure, draw):
         action.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
         action.add_argument(
-            "--model", choices=[*places.WEIGHTS], default="unet", help="(default: %(default)s)"
+            "--model", choices=[*WEIGHTS], default="unet", help="(default: %(default)s)"
         )
         action.add_argument("--threads", type=int, metavar="N", help="of torch (default: its own)")
         action.add_argument("--weights", type=_path, metavar="FILE", help="default: ours")
@@ -159,9 +160,9 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
         "--note", metavar="TEXT", help="kept in the file: what its numbers are to be read with"
     )
     options = parser.parse_args(arguments)
-    options.weights = options.weights or places.WEIGHTS[options.model]
+    options.weights = options.weights or WEIGHTS[options.model]
     if options.action != "train" and options.out is None:
-        options.out = places.results(options.model, options.tokens)
+        options.out = places.find_results(options.model, options.tokens)
     return options
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from .report import Measured, Report
+from .report import Report, VariantReport
 
 mpl.use("Agg")
 
@@ -68,7 +68,7 @@ def pareto(report: Report, place: Path) -> Path:
     return _save(figure, place)
 
 
-def _points(axis: Any, points: dict[str, tuple[Measured, float | None]]) -> None:
+def _points(axis: Any, points: dict[str, tuple[VariantReport, float | None]]) -> None:
     for name, (one, height) in points.items():
         if height is not None and one.speedup is not None:
             axis.scatter(one.speedup, height, s=40, **STYLES[one.kind])
@@ -95,7 +95,7 @@ def error_by_sigma(report: Report, place: Path) -> Path:
     return _save(figure, place)
 
 
-def _line(axis: Any, one: Measured) -> None:
+def _line(axis: Any, one: VariantReport) -> None:
     dashes = {"ours": "-", "peer": "--", "candidate": ":"}[one.kind]
     axis.semilogy(one.velocity_error, dashes, marker=".", label=one.name)
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from . import curves, measure, places, sampling, sheets, tables, weights
+from ..trained import weights
+from ..trained.places import find_training_log
+from . import curves, measure, sampling, sheets, tables
 from .pairs import Pairs
-from .report import Measured, Report
-from .sheets import Row
-from .variants import variants
+from .report import Report, VariantReport
+from .sheets import SheetRow
+from .variants import list_variants
 
 SHOWN = {
     "unet": (
@@ -45,7 +47,7 @@ def draw(folder: Path, kind: str, weights_file: Path, kept: Path, tokens: int) -
     """The plots beside the numbers; sheets of pictures that are kept, none made anew."""
     files: list[Path] = []
     report = Report.read(folder / "results.json")
-    log = places.training_log(weights_file)
+    log = find_training_log(weights_file)
     if log.is_file():
         files.append(_loss(log, weights_file.with_name("loss.png")))
     if any(one.psnr is not None and one.speedup is not None for one in report.variants):
@@ -53,7 +55,7 @@ def draw(folder: Path, kind: str, weights_file: Path, kept: Path, tokens: int) -
     if report.sigmas:
         files.append(curves.error_by_sigma(report, folder / "error-by-sigma.png"))
     with open(folder / "tables.txt", "w", encoding="utf-8") as file:
-        Console(file=file, width=WIDTH).print(tables.table(report))
+        Console(file=file, width=WIDTH).print(tables.build_table(report))
     files.append(folder / "tables.txt")
     return [*files, *_sheets(report, folder, kind, weights_file, kept, tokens)]
 
@@ -73,15 +75,15 @@ def _sheets(
     sample_sheet = sheets.sample_sheet(
         samples, pairs.captions, weights_file.with_name("samples.png")
     )
-    rows = [Row("plain", samples[:SEEDS])]
-    for variant in variants(kind):
-        measured = report.of(variant.name, variant.kind)
+    rows = [SheetRow("plain", samples[:SEEDS])]
+    for variant in list_variants(kind):
+        measured = report.find_or_add(variant.name, variant.kind)
         if variant.name in SHOWN[kind] and measured.squared_error:
-            rows.append(Row(_label(measured), bench.pictures(variant, SEEDS)))
+            rows.append(SheetRow(_label(measured), bench.pictures(variant, SEEDS)))
     return [sample_sheet, sheets.contact_sheet(rows, folder / "contact-sheet.png")]
 
 
-def _label(measured: Measured) -> str:
+def _label(measured: VariantReport) -> str:
     speed = f"{measured.speedup:.2f}x, " if measured.speedup else ""
     return f"{measured.name}\n{speed}{measured.psnr:.1f} dB"
 

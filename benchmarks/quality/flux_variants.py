@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .patches import KEYS, QUERIES, WINDOWS, Variant, both, downsample, merge, partly_exact
+from .patches import KEYS, QUERIES, WINDOWS, PictureVariant, both, downsample, merge, partly_exact
 
 REGULAR = "nearest-exact"
 UNSIZED: dict[str, Any] = {"proportional_attention": False}
@@ -18,41 +18,51 @@ BLOCKS: dict[str, dict[str, Any]] = {
 """As ``WINDOWS``, of the blocks."""
 
 
-def variants() -> list[Variant]:
+def list_variants() -> list[PictureVariant]:
     """In the order of measuring: where time runs out, the last are missing."""
     return [
-        Variant("Token Downsample ×2", "ours", downsample(2)),
-        Variant("Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")),
-        Variant("Token Downsample ×2, nearest-exact", "ours", downsample(2, method=REGULAR)),
-        Variant("Token Merge 0.5", "ours", merge()),
-        Variant("Token Downsample ×2, unsized", "ours", downsample(2, **UNSIZED)),
-        Variant("Token Merge 0.5, unsized", "ours", merge(**UNSIZED)),
-        Variant("Token Downsample ×4", "ours", downsample(4)),
-        Variant("Token Downsample ×4, interleaved", "ours", downsample(4, method="interleaved")),
-        Variant("Token Downsample ×4, nearest-exact", "ours", downsample(4, method=REGULAR)),
-        Variant("Token Merge 0.5, queries", "ours", merge(target=QUERIES), pictures=16),
-        Variant("Token Merge 0.5, keys and values", "ours", merge(target=KEYS), pictures=16),
-        Variant("queries merged 0.5, Downsample ×2", "ours", both(0.5, 2), pictures=16),
-        Variant(
+        PictureVariant("Token Downsample ×2", "ours", downsample(2)),
+        PictureVariant(
+            "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
+        ),
+        PictureVariant("Token Downsample ×2, nearest-exact", "ours", downsample(2, method=REGULAR)),
+        PictureVariant("Token Merge 0.5", "ours", merge()),
+        PictureVariant("Token Downsample ×2, unsized", "ours", downsample(2, **UNSIZED)),
+        PictureVariant("Token Merge 0.5, unsized", "ours", merge(**UNSIZED)),
+        PictureVariant("Token Downsample ×4", "ours", downsample(4)),
+        PictureVariant(
+            "Token Downsample ×4, interleaved", "ours", downsample(4, method="interleaved")
+        ),
+        PictureVariant("Token Downsample ×4, nearest-exact", "ours", downsample(4, method=REGULAR)),
+        PictureVariant("Token Merge 0.5, queries", "ours", merge(target=QUERIES), pictures=16),
+        PictureVariant("Token Merge 0.5, keys and values", "ours", merge(target=KEYS), pictures=16),
+        PictureVariant("queries merged 0.5, Downsample ×2", "ours", both(0.5, 2), pictures=16),
+        PictureVariant(
             "Token Downsample ×2, nearest-exact, unsized",
             "ours",
             downsample(2, method=REGULAR, **UNSIZED),
             pictures=16,
         ),
-        Variant("Token Downsample ×2, area", "ours", downsample(2, method="area"), pictures=16),
+        PictureVariant(
+            "Token Downsample ×2, area", "ours", downsample(2, method="area"), pictures=16
+        ),
         *partly_exact({**WINDOWS, **BLOCKS}),
         *_predictions_only(),
     ]
 
 
-def _predictions_only() -> list[Variant]:
+def _predictions_only() -> list[PictureVariant]:
     """Settings whose error per step is worth knowing, and cheap to know."""
     return [
         *(
-            Variant(f"Token Merge 0.5, {matching}", "ours", merge(matching=matching), pictures=0)
+            PictureVariant(
+                f"Token Merge 0.5, {matching}", "ours", merge(matching=matching), pictures=0
+            )
             for matching in ("random", "k-th", "global")
         ),
-        Variant("Token Merge 0.5, refresh_steps 4", "ours", merge(refresh_steps=4), pictures=0),
-        Variant("Token Merge 0.3", "ours", merge(ratio=0.3), pictures=0),
-        Variant("Token Downsample ×1.5", "ours", downsample(1.5), pictures=0),
+        PictureVariant(
+            "Token Merge 0.5, refresh_steps 4", "ours", merge(refresh_steps=4), pictures=0
+        ),
+        PictureVariant("Token Merge 0.3", "ours", merge(ratio=0.3), pictures=0),
+        PictureVariant("Token Downsample ×1.5", "ours", downsample(1.5), pictures=0),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,12 @@ from comfy.model_patcher import ModelPatcher
 from rich.progress import Progress
 from torch import Tensor
 
+from ..trained.target import measure_gain
 from . import metrics, sampling
 from .pairs import Pairs
-from .patches import Variant
-from .report import Measured, Report
+from .patches import PictureVariant, Variants
+from .report import Report, VariantReport
 from .sampling import Batch, Trajectory
-from .training import picture_per_output
 
 ROWS = 4
 """Pictures in one model call."""
@@ -59,7 +59,7 @@ class Bench:
                 torch.save(vars(sampling.sample(self.model, batch, self.steps)), place)
             yield batch, Trajectory(**torch.load(place))
 
-    def pictures(self, variant: Variant, most: int) -> Tensor:
+    def pictures(self, variant: PictureVariant, most: int) -> Tensor:
         """The variant's pictures, kept after every batch: (count, 3, H, W)."""
         patched = variant.patch(self.model)
         made: list[Tensor] = []
@@ -78,17 +78,17 @@ class Bench:
 
 
 def measure_predictions(
-    bench: Bench, variants: Sequence[Variant], report: Report, place: Path, progress: Progress
+    bench: Bench, variants: Variants, report: Report, place: Path, progress: Progress
 ) -> None:
     """The error of the variant's output in each step, on the states of plain's own run."""
     batch, run = next(bench.plain_runs(PREDICTED))
     plain = run.every(STRIDE)
     report.sigmas = plain.sigmas[:-1].tolist()
     schedule = bench.model.get_model_object("model_sampling")
-    per_output = picture_per_output(schedule, plain.sigmas[:-1])[:, None, None, None, None]
+    per_output = measure_gain(schedule, plain.sigmas[:-1])[:, None, None, None, None]
     task = progress.add_task("predictions", total=len(variants))
     for variant in variants:
-        measured = report.of(variant.name, variant.kind)
+        measured = report.find_or_add(variant.name, variant.kind)
         progress.update(task, description=f"predictions: {variant.name}")
         if not measured.velocity_error:
             found = sampling.predictions_on(variant.patch(bench.model), batch, plain)
@@ -102,15 +102,13 @@ def measure_floor(bench: Bench, report: Report, place: Path) -> None:
     """How far plain is from itself in single precision: beyond that no figure says anything."""
     if report.floor is None:
         single = replace(bench, model=bench.exact, kept=bench.kept / "single")
-        errors = metrics.squared_error(
-            bench.plain_pictures(CHECKED), single.plain_pictures(CHECKED)
-        )
-        report.floor = float(metrics.psnr(errors).mean())
+        decibels = metrics.psnr(bench.plain_pictures(CHECKED), single.plain_pictures(CHECKED))
+        report.floor = float(decibels.mean())
         report.write(place)
 
 
 def measure_pictures(
-    bench: Bench, variants: Sequence[Variant], report: Report, place: Path, progress: Progress
+    bench: Bench, variants: Variants, report: Report, place: Path, progress: Progress
 ) -> None:
     """Whole pictures of the same seeds, variant by variant."""
     drawn = metrics.pooled(_maps(bench, bench.pairs.drawn))
@@ -125,7 +123,7 @@ def measure_pictures(
     chosen = [variant for variant in variants if variant.pictures]
     task = progress.add_task("pictures", total=len(chosen))
     for variant in chosen:
-        measured = report.of(variant.name, variant.kind)
+        measured = report.find_or_add(variant.name, variant.kind)
         progress.update(task, description=f"pictures: {variant.name}")
         twin = _twin(report, measured)
         if twin:
@@ -144,7 +142,7 @@ def measure_pictures(
         progress.advance(task)
 
 
-def _twin(report: Report, measured: Measured) -> Measured | None:
+def _twin(report: Report, measured: VariantReport) -> VariantReport | None:
     """An earlier variant whose every prediction was the same: it makes the same pictures."""
     earlier = report.variants[: report.variants.index(measured)]
     same = (one for one in earlier if one.velocity_error == measured.velocity_error != [])
@@ -153,7 +151,7 @@ def _twin(report: Report, measured: Measured) -> Measured | None:
 
 def _maps(bench: Bench, pictures: Tensor) -> list[Tensor]:
     """The features of all pictures, in batches."""
-    parts = [bench.features.of(some) for some in pictures.split(ROWS)]
+    parts = [bench.features.compute(some) for some in pictures.split(ROWS)]
     return [torch.cat(level) for level in zip(*parts, strict=True)]
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from comfy.ldm.modules.diffusionmodules.openaimodel import forward_timestep_embed
 from comfy.ldm.modules.diffusionmodules.util import timestep_embedding
 from comfy.model_patcher import ModelPatcher
-from skimage.metrics import structural_similarity
+from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from torch import Tensor
 
-from . import codec
+from ..trained import codec
 
 FEATURE_TIME = 100
 """Of 1000: noise so weak that the model sees the picture; none is added."""
@@ -23,15 +25,20 @@ def squared_error(pictures: Tensor, others: Tensor) -> Tensor:
     return (pictures - others).square().mean(dim=(1, 2, 3))
 
 
-def psnr(squared_errors: Tensor) -> Tensor:
-    """Decibels of errors of pictures in [0, 1]; equal pictures have infinitely many."""
-    return -10 * squared_errors.log10()
+def psnr(pictures: Tensor, others: Tensor) -> Tensor:
+    """Decibels; equal pictures have infinitely many. (B, 3, H, W) twice -> (B,)."""
+    return _compare(peak_signal_noise_ratio, pictures, others)
 
 
 def ssim(pictures: Tensor, others: Tensor) -> Tensor:
-    """scikit-image's structural similarity with its defaults: (B, 3, H, W) twice -> (B,)."""
+    """Structural similarity with scikit-image's defaults: (B, 3, H, W) twice -> (B,)."""
+    return _compare(partial(structural_similarity, channel_axis=0), pictures, others)
+
+
+def _compare(metric: Callable[..., float], pictures: Tensor, others: Tensor) -> Tensor:
+    """One of scikit-image's metrics, of pictures in [0, 1]."""
     values = [
-        structural_similarity(one.numpy(), other.numpy(), channel_axis=0, data_range=1.0)
+        metric(one.numpy(), other.numpy(), data_range=1.0)
         for one, other in zip(pictures.cpu(), others.cpu(), strict=True)
     ]
     return torch.tensor(values)
@@ -48,13 +55,13 @@ class Features:
     prompt: Tensor
 
     @torch.no_grad()
-    def of(self, pictures: Tensor) -> list[Tensor]:
+    def compute(self, pictures: Tensor) -> list[Tensor]:
         """One map per level, the last after the middle: (B, 3, H, W) -> [(B, C, h, w), ...]."""
         unet = self.model.model.diffusion_model
         times = torch.full((len(pictures),), FEATURE_TIME)
         embedded = unet.time_embed(timestep_embedding(times, unet.model_channels))  # (B, C)
         context = self.prompt.expand(len(pictures), -1, -1)
-        h = self.model.model.process_latent_in(codec.bands(2 * pictures - 1))
+        h = self.model.model.process_latent_in(codec.split_bands(2 * pictures - 1))
         maps: list[Tensor] = []
         for block in (*unet.input_blocks, unet.middle_block):
             before = h

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from . import codec, dataset, text
+from ..trained import codec, dataset, text
 from .sampling import Batch
 
 HELD_OUT_SEED = 1
@@ -33,7 +33,7 @@ class Pairs:
         data = dataset.load(folder, held_out, HELD_OUT_SEED)
         side = tokens * codec.PIXELS_PER_TOKEN
         drawn = data.crops(torch.arange(held_out), side, torch.Generator().manual_seed(0))
-        clip = text.encoder()
+        clip = text.build_encoder()
         captions = data.captions[:count]
         prompts = torch.stack([text.encode(clip, caption) for caption in captions])
         nothing = text.encode(clip, "")[None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -13,7 +13,7 @@ from token_merge.tome_core.settings import Target
 from .. import ours
 from ..settings import Setting
 
-Kind = Literal["ours", "peer", "candidate"]
+PictureKind = Literal["ours", "peer", "candidate"]
 Patch = Callable[[ModelPatcher], ModelPatcher]
 
 ALL: Target
@@ -30,19 +30,22 @@ WINDOWS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Variant:
+class PictureVariant:
     """One way to run the model.
 
     kind: a candidate is what the nodes do not offer. published: (setting, name) under which
-    benchmarks/results has its speed-up on SD 1.5, if it has. pictures: how many whole pictures are
-    made at most, which takes long; single predictions are always made.
+    benchmarks/speed/results has its speed-up on SD 1.5, if it has. pictures: how many whole
+    pictures are made at most, which takes long; single predictions are always made.
     """
 
     name: str
-    kind: Kind
+    kind: PictureKind
     patch: Patch
     published: tuple[str, str] | None = None
     pictures: int = 64
+
+
+Variants = Sequence[PictureVariant]
 
 
 def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
@@ -61,14 +64,14 @@ def both(ratio: float, factor: float) -> Patch:
     return lambda model: fewer_keys(merge_queries(model))
 
 
-def partly_exact(parts: dict[str, dict[str, Any]]) -> list[Variant]:
+def partly_exact(parts: dict[str, dict[str, Any]]) -> list[PictureVariant]:
     """Both nodes with inputs that leave something exact. parts: the inputs, by what that is."""
     nodes: dict[str, Callable[..., Patch]] = {
         "Token Downsample ×4": partial(downsample, 4),
         "Token Merge 0.5": merge,
     }
     return [
-        Variant(f"{name}, {words}", "ours", make(**inputs), pictures=16)
+        PictureVariant(f"{name}, {words}", "ours", make(**inputs), pictures=16)
         for name, make in nodes.items()
         for words, inputs in parts.items()
     ]

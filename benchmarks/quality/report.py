@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass
-class Measured:
+class VariantReport:
     """One variant.
 
     squared_error, ssim, features: of each finished picture against plain's of the same seed.
@@ -34,7 +34,7 @@ class Measured:
     published: float | None = None
     pictures_of: str | None = None
 
-    def copy_pictures(self, twin: Measured) -> None:
+    def copy_pictures(self, twin: VariantReport) -> None:
         """Take over what was measured on the same pictures."""
         for name in ("squared_error", "ssim", "features", "kernel_distance"):
             setattr(self, name, getattr(twin, name))
@@ -79,7 +79,7 @@ class Report:
     plain_kernel_distance: float | None = None
     pictures: int = 0
     floor: float | None = None
-    variants: list[Measured] = field(default_factory=list)
+    variants: list[VariantReport] = field(default_factory=list)
 
     @classmethod
     def read(cls, place: Path) -> Report:
@@ -87,7 +87,7 @@ class Report:
         if not place.is_file():
             return cls()
         kept = json.loads(place.read_text(encoding="utf-8"))
-        variants = [Measured(**one) for one in kept.pop("variants")]
+        variants = [VariantReport(**one) for one in kept.pop("variants")]
         return cls(**kept, variants=variants)
 
     def write(self, place: Path) -> None:
@@ -97,12 +97,12 @@ class Report:
         unfinished.write_text(_on_one_line(text) + "\n", encoding="utf-8")
         unfinished.replace(place)
 
-    def of(self, name: str, kind: str) -> Measured:
+    def find_or_add(self, name: str, kind: str) -> VariantReport:
         """The variant's entry, made where there is none."""
         for one in self.variants:
             if one.name == name:
                 return one
-        self.variants.append(Measured(name, kind))
+        self.variants.append(VariantReport(name, kind))
         return self.variants[-1]
 
 

@@ -11,7 +11,7 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from . import codec
+from ..trained import codec
 
 STEPS = 20
 
@@ -30,9 +30,9 @@ class Batch:
 
     def noise(self) -> Tensor:
         """(B, 12, tokens, tokens)."""
-        return torch.stack([self._noise_of(seed) for seed in self.seeds])
+        return torch.stack([self._draw_noise(seed) for seed in self.seeds])
 
-    def _noise_of(self, seed: int) -> Tensor:
+    def _draw_noise(self, seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         return torch.randn((codec.CHANNELS, self.tokens, self.tokens), generator=generator)
 
@@ -107,7 +107,7 @@ def predictions_on(model: ModelPatcher, batch: Batch, plain: Trajectory) -> Tens
 def pictures(model: ModelPatcher, latent: Tensor) -> Tensor:
     """(B, 12, H, W) as the model sees it -> (B, 3, 2H, 2W) in [0, 1]."""
     bands = model.model.process_latent_out(latent)
-    return (codec.pixels(bands) / 2 + 0.5).clamp(0, 1)
+    return (codec.join_bands(bands) / 2 + 0.5).clamp(0, 1)
 
 
 @torch.inference_mode()

@@ -17,14 +17,14 @@ CAPTION_HEIGHT = 46
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """pictures: (count, 3, H, W) in [0, 1]."""
 
     label: str
     pictures: Tensor
 
 
-def contact_sheet(rows: Sequence[Row], place: Path) -> Path:
+def contact_sheet(rows: Sequence[SheetRow], place: Path) -> Path:
     """One row a variant, one column a seed, all of the same size."""
     side = rows[0].pictures.shape[-1]
     columns = min(len(row.pictures) for row in rows)

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from rich.table import Table
 
-from .report import Measured, Report
+from .report import Report, VariantReport
 
 COLUMNS = (
     "pictures",
@@ -21,7 +21,7 @@ COLUMNS = (
 )
 
 
-def table(report: Report) -> Table:
+def build_table(report: Report) -> Table:
     """Finished pictures first, best PSNR first; then those with predictions alone."""
     found = Table(title="Against the plain model", caption=_caption(report))
     found.add_column("variant")
@@ -32,11 +32,11 @@ def table(report: Report) -> Table:
     return found
 
 
-def _order(one: Measured) -> tuple[float, float]:
+def _order(one: VariantReport) -> tuple[float, float]:
     return (-(one.psnr or 0.0), one.prediction_error or float("inf"))
 
 
-def _figures(one: Measured) -> tuple[str, ...]:
+def _figures(one: VariantReport) -> tuple[str, ...]:
     return (
         str(len(one.squared_error) or ""),
         _text(one.speedup, ".2f", "x"),

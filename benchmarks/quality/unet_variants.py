@@ -18,7 +18,7 @@ from .patches import (
     QUERIES,
     WINDOWS,
     Patch,
-    Variant,
+    PictureVariant,
     both,
     downsample,
     merge,
@@ -29,45 +29,53 @@ FINEST = 1
 """The trained model has self-attention at full latent resolution."""
 
 
-def variants() -> list[Variant]:
+def list_variants() -> list[PictureVariant]:
     """In the order of measuring: where time runs out, the last are missing."""
     half = MERGE_ALL.name
     down = DOWNSAMPLE_2.name
     return [
-        Variant("Token Downsample ×2", "ours", downsample(2), (down, "ours")),
-        Variant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
-        Variant("Token Merge 0.5", "ours", merge(), (half, "ours, local")),
-        Variant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
-        Variant("Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")),
-        Variant("Token Downsample ×4", "ours", downsample(4)),
-        Variant("ToDo ×4", "peer", _todo(4)),
-        Variant("Token Downsample ×4, interleaved", "ours", downsample(4, method="interleaved")),
-        Variant("Token Downsample ×2, nearest-exact", "ours", _nearest(2)),
-        Variant("Token Downsample ×4, nearest-exact", "ours", _nearest(4)),
-        Variant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
-        Variant("TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")),
-        Variant(
+        PictureVariant("Token Downsample ×2", "ours", downsample(2), (down, "ours")),
+        PictureVariant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
+        PictureVariant("Token Merge 0.5", "ours", merge(), (half, "ours, local")),
+        PictureVariant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
+        PictureVariant(
+            "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
+        ),
+        PictureVariant("Token Downsample ×4", "ours", downsample(4)),
+        PictureVariant("ToDo ×4", "peer", _todo(4)),
+        PictureVariant(
+            "Token Downsample ×4, interleaved", "ours", downsample(4, method="interleaved")
+        ),
+        PictureVariant("Token Downsample ×2, nearest-exact", "ours", _nearest(2)),
+        PictureVariant("Token Downsample ×4, nearest-exact", "ours", _nearest(4)),
+        PictureVariant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
+        PictureVariant(
+            "TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")
+        ),
+        PictureVariant(
             "Token Merge 0.5, queries",
             "ours",
             merge(target=QUERIES),
             (MERGE_QUERIES.name, "ours, local"),
         ),
-        Variant("queries merged 0.5, Downsample ×2", "ours", both(0.5, 2)),
-        Variant("queries merged 0.5, Downsample ×1.41", "ours", both(0.5, 1.41)),
-        Variant("tomesd 0.7", "peer", _tomesd(0.7)),
-        Variant("Token Merge 0.7", "ours", merge(ratio=0.7)),
-        Variant("Token Downsample ×3, interleaved", "ours", downsample(3, method="interleaved")),
-        Variant("Token Merge 0.5, keys and values", "ours", merge(target=KEYS)),
-        Variant("Token Merge 0.5, unsized", "ours", merge(proportional_attention=False)),
-        Variant("Token Merge 0.5, random", "ours", merge(matching="random")),
-        Variant("queries merged 0.7, Downsample ×4", "ours", both(0.7, 4)),
+        PictureVariant("queries merged 0.5, Downsample ×2", "ours", both(0.5, 2)),
+        PictureVariant("queries merged 0.5, Downsample ×1.41", "ours", both(0.5, 1.41)),
+        PictureVariant("tomesd 0.7", "peer", _tomesd(0.7)),
+        PictureVariant("Token Merge 0.7", "ours", merge(ratio=0.7)),
+        PictureVariant(
+            "Token Downsample ×3, interleaved", "ours", downsample(3, method="interleaved")
+        ),
+        PictureVariant("Token Merge 0.5, keys and values", "ours", merge(target=KEYS)),
+        PictureVariant("Token Merge 0.5, unsized", "ours", merge(proportional_attention=False)),
+        PictureVariant("Token Merge 0.5, random", "ours", merge(matching="random")),
+        PictureVariant("queries merged 0.7, Downsample ×4", "ours", both(0.7, 4)),
         *partly_exact(WINDOWS),
         *_predictions_only(),
         *_candidates(),
     ]
 
 
-def _predictions_only() -> list[Variant]:
+def _predictions_only() -> list[PictureVariant]:
     """Settings whose error per step is worth knowing, and cheap to know."""
     merges: dict[str, dict[str, Any]] = {
         "k-th": {"matching": "k-th"},
@@ -95,22 +103,22 @@ def _predictions_only() -> list[Variant]:
     }
     return [
         *(
-            Variant(f"Token Merge 0.5, {name}", "ours", merge(**inputs), pictures=0)
+            PictureVariant(f"Token Merge 0.5, {name}", "ours", merge(**inputs), pictures=0)
             for name, inputs in merges.items()
         ),
         *(
-            Variant(
+            PictureVariant(
                 f"Token Downsample {name}", "ours", downsample(factor, method=method), pictures=0
             )
             for name, (factor, method) in downsamples.items()
         ),
-        Variant("queries merged 0.5, Downsample ×1.5", "ours", both(0.5, 1.5), pictures=0),
-        Variant("Token Merge 0.3", "ours", merge(ratio=0.3), pictures=0),
-        Variant("tomesd 0.3", "peer", _tomesd(0.3), pictures=0),
+        PictureVariant("queries merged 0.5, Downsample ×1.5", "ours", both(0.5, 1.5), pictures=0),
+        PictureVariant("Token Merge 0.3", "ours", merge(ratio=0.3), pictures=0),
+        PictureVariant("tomesd 0.3", "peer", _tomesd(0.3), pictures=0),
     ]
 
 
-def _candidates() -> list[Variant]:
+def _candidates() -> list[PictureVariant]:
     """Means or chosen tokens, with and without proportional attention."""
     return [
         _candidate(ALL, pictures=16, sized=True),
@@ -126,11 +134,13 @@ def _candidates() -> list[Variant]:
     ]
 
 
-def _candidate(target: Target, ratio: float = 0.5, pictures: int = 0, **how: bool) -> Variant:
+def _candidate(
+    target: Target, ratio: float = 0.5, pictures: int = 0, **how: bool
+) -> PictureVariant:
     words = [word.replace("_", " ") for word, wanted in how.items() if wanted]
     what = f"candidate: merge {ratio}" + ("" if target == ALL else f", {target}")
     merging = Merging(MergeSettings(ratio, target=target), **how)
-    return Variant(", ".join([what, *words]), "candidate", merging, pictures=pictures)
+    return PictureVariant(", ".join([what, *words]), "candidate", merging, pictures=pictures)
 
 
 def _nearest(factor: float) -> Patch:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from . import flux_variants, unet_variants
-from .patches import Variant
+from .patches import PictureVariant
 
 
-def variants(kind: str) -> list[Variant]:
+def list_variants(kind: str) -> list[PictureVariant]:
     """In the order of measuring: where time runs out, the last are missing."""
-    of_kind = {"unet": unet_variants.variants, "flux": flux_variants.variants}
+    of_kind = {"unet": unet_variants.list_variants, "flux": flux_variants.list_variants}
     return of_kind[kind]()

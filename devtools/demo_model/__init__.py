@@ -5,7 +5,13 @@ For development only: linked into the sandbox's ComfyUI, no part of the shipped 
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from comfy_api.latest import ComfyExtension, io
+
+# For `benchmarks`, which builds the models. Last: `nodes` has to remain ComfyUI's own module.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from . import models, trained
 
@@ -26,11 +32,11 @@ class DemoModel(io.ComfyNode):
 
     @classmethod
     def execute(cls, seed: int) -> io.NodeOutput:
-        return io.NodeOutput(models.unet(seed), models.clip(seed), models.vae(seed))
+        return io.NodeOutput(*models.build(seed))
 
 
 class TrainedModel(io.ComfyNode):
-    """The outputs of ComfyUI's checkpoint loader, from the weights in benchmarks/quality."""
+    """The outputs of ComfyUI's checkpoint loader, from the weights in benchmarks/trained."""
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -46,7 +52,7 @@ class TrainedModel(io.ComfyNode):
 
     @classmethod
     def execute(cls) -> io.NodeOutput:
-        return io.NodeOutput(trained.unet(), trained.clip(), trained.HaarVAE())
+        return io.NodeOutput(trained.load_unet(), trained.build_text_encoder(), trained.HaarVAE())
 
 
 class DemoExtension(ComfyExtension):

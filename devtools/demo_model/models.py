@@ -7,20 +7,20 @@ make its self-attention the largest part of a step, as at larger sizes in SD 1.5
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
 
-import comfy.model_base
 import comfy.model_management
-import comfy.model_patcher
 import comfy.model_sampling
 import comfy.sd
-import comfy.sd1_clip
 import comfy.supported_models
 import torch
 from comfy.ldm.models.autoencoder import AutoencoderKL
-from comfy.supported_models_base import ClipTarget
+from comfy.model_patcher import ModelPatcher
 
-from .weights import fill
+from benchmarks.random_models import build_model
+from benchmarks.random_text_encoder import build_text_encoder
+
+from .weights import fill_smoothly
 
 WIDTH = 64  # SD 1.5: 320 in the UNet, 768 in the text encoder
 
@@ -41,7 +41,6 @@ UNET = {
     "use_temporal_attention": False,
     "adm_in_channels": None,
     "legacy": False,
-    "dtype": torch.float32,
 }
 
 TEXT_ENCODER = {
@@ -76,38 +75,36 @@ class _PredictsPicture(comfy.model_sampling.ModelSamplingDiscrete, comfy.model_s
     """
 
 
-class _DemoConfig(comfy.supported_models.SD15):
-    # Empty: SD 1.5's eight heads, which would be put in from here, are too many for this width.
-    unet_extra_config: ClassVar[dict[str, int]] = {}
+def build(seed: int) -> tuple[ModelPatcher, comfy.sd.CLIP, comfy.sd.VAE]:
+    """MODEL, CLIP and VAE."""
+    return _build_unet(seed), _build_text_encoder(seed), _build_vae(seed)
 
 
-def _unet_gain(name: str) -> float:
-    # Chosen by eye: stronger residual branches give shapes larger than the noise they start from.
-    return 1.4 if "in_layers" in name else 1.0
-
-
-def unet(seed: int) -> comfy.model_patcher.ModelPatcher:
-    """MODEL: ComfyUI's ``UNetModel`` in its ``BaseModel``, as a patcher."""
-    config = _DemoConfig(UNET)
-    device = comfy.model_management.unet_offload_device()
-    model = comfy.model_base.BaseModel(config, device=device)
-    model.model_sampling = _PredictsPicture(config)
-    fill(model.diffusion_model, seed, _unet_gain)
-    return comfy.model_patcher.ModelPatcher(
-        model, load_device=comfy.model_management.get_torch_device(), offload_device=device
+def _build_unet(seed: int) -> ModelPatcher:
+    """ComfyUI's ``UNetModel`` in its ``BaseModel``."""
+    # Gain chosen by eye: stronger residual branches give shapes larger than the noise they start
+    # from.
+    fill = partial(fill_smoothly, gains={"in_layers": 1.4})
+    model: ModelPatcher = build_model(
+        comfy.supported_models.SD15,
+        UNET,
+        fill=fill,
+        seed=seed,
+        device=comfy.model_management.unet_offload_device(),
+        load_device=comfy.model_management.get_torch_device(),
     )
+    model.model.model_sampling = _PredictsPicture(model.model.model_config)
+    return model
 
 
-def clip(seed: int) -> comfy.sd.CLIP:
-    """CLIP: SD 1.5's tokenizer and a narrow text encoder of its class."""
-    target = ClipTarget(comfy.sd1_clip.SD1Tokenizer, comfy.sd1_clip.SD1ClipModel)
-    encoder = comfy.sd.CLIP(target, model_options={"clip_l_model_config": TEXT_ENCODER})
-    fill(encoder.cond_stage_model, seed)
+def _build_text_encoder(seed: int) -> comfy.sd.CLIP:
+    """SD 1.5's tokenizer and a narrow text encoder of its class."""
+    encoder: comfy.sd.CLIP = build_text_encoder(TEXT_ENCODER, fill_smoothly, seed)
     return encoder
 
 
-def vae(seed: int) -> comfy.sd.VAE:
-    """VAE: SD 1.5's ``AutoencoderKL``, which turns one latent pixel into 8 x 8 pixels."""
+def _build_vae(seed: int) -> comfy.sd.VAE:
+    """SD 1.5's ``AutoencoderKL``, which turns one latent pixel into 8 x 8 pixels."""
     weights = AutoencoderKL(**VAE)
-    fill(weights, seed)
+    fill_smoothly(weights, torch.Generator().manual_seed(seed))
     return comfy.sd.VAE(sd=weights.state_dict(), config={"params": VAE})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import correction
-from benchmarks.results import Correction
+from benchmarks.speed import correction
+from benchmarks.speed.results import Correction
 
 SIDE = 16
 PROMPT_TOKENS = 32

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from benchmarks import ours
-from benchmarks.quality import metrics, places, sampling, text, weights
+from benchmarks.quality import metrics, sampling
+from benchmarks.trained import places, text, weights
 
 CAPTIONS = (
     "a red circle on grass",
@@ -25,7 +26,7 @@ DOWNSAMPLE, MERGE = "TokenDownsample", "TokenMerge"
 def pictures(kind: str, sampler: str, node: str | None, **inputs: Any) -> torch.Tensor:
     """(4, 3, 64, 64), the same seeds whatever the node."""
     model = _model(kind)
-    prompts = torch.stack([text.encode(text.encoder(), caption) for caption in CAPTIONS])
+    prompts = torch.stack([text.encode(text.build_encoder(), caption) for caption in CAPTIONS])
     batch = sampling.Batch(prompts, (0, 1, 2, 3), tokens=32)
     patched = ours.apply(node, model, **inputs) if node else model
     return sampling.pictures(model, sampling.sample(patched, batch, STEPS, sampler).latent)

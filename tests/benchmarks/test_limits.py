@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import attention_stage, limits, peers, settings
-from benchmarks.attention_watch import OVERRIDE_KEY, AttentionWatch
-from benchmarks.diffusion_transformers import Clip
-from benchmarks.environment import Environment
-from benchmarks.plan import QUICK_CLIPS
-from benchmarks.sampling import CallError, Request, run, sample
-from benchmarks.unets import UNETS
+from benchmarks import peers, settings
+from benchmarks.speed import attention_stage, limits
+from benchmarks.speed.attention_watch import OVERRIDE_KEY, AttentionWatch
+from benchmarks.speed.diffusion_transformers import Clip
+from benchmarks.speed.environment import Environment
+from benchmarks.speed.plan import QUICK_CLIPS
+from benchmarks.speed.sampling import CallError, Request, run, sample
+from benchmarks.speed.unets import UNETS
 
 ENVIRONMENT = Environment(torch.device("cpu"), narrow=True)
 
@@ -56,10 +57,10 @@ def test_time_in_the_override_is_told_from_time_in_attention() -> None:
     slow = model.clone()
     slow.model_options["transformer_options"][OVERRIDE_KEY] = attend
     watch = AttentionWatch(model.load_device, request.prompt_tokens)
-    seconds = run(watch.of(slow), request, hooks=False).seconds
+    seconds = run(watch.attach(slow), request, hooks=False).seconds
     assert 0.1 <= watch.seconds_in_override() < seconds  # two blocks
     unchanged = AttentionWatch(model.load_device, request.prompt_tokens)
-    torch.testing.assert_close(sample(unchanged.of(slow), request), sample(model, request))
+    torch.testing.assert_close(sample(unchanged.attach(slow), request), sample(model, request))
 
 
 def test_peers_and_limits_reach_sdxls_finest_attention() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from benchmarks.memory import peak_memory
+from benchmarks.speed.memory import peak_memory
 
 
 def test_peak_counts_what_is_alive_at_once() -> None:

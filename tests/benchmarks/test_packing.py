@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import packing, stand_ins
+from benchmarks import stand_ins
+from benchmarks.speed import packing
 
 
 @pytest.fixture

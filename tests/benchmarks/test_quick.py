@@ -9,9 +9,10 @@ import pytest
 from PIL import Image
 from token_merge.tome_core.settings import MATCHINGS
 
-from benchmarks import settings, variants
-from benchmarks.plan import QUICK_CLIPS
-from benchmarks.results import Case, Measured, Results
+from benchmarks import settings
+from benchmarks.speed import variants
+from benchmarks.speed.plan import QUICK_CLIPS
+from benchmarks.speed.results import Case, Measured, Results
 
 TRANSFORMER_PARTS = ("transformer", "transformer attention")
 SETTINGS = {setting.name: setting for setting in settings.ALL}
@@ -120,4 +121,4 @@ def test_numbers_tables_and_plots_are_left(quick: tuple[Path, Results]) -> None:
 
 
 def test_tome_patch_model_is_no_peer_where_it_reduces_nothing() -> None:
-    assert "TomePatchModel" not in {variant.name for variant in variants.variants(finest=2)}
+    assert "TomePatchModel" not in {variant.name for variant in variants.list_variants(finest=2)}

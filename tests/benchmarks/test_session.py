@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks.results import Case, Measured, Results
-from benchmarks.sampling import Timing
-from benchmarks.session import Runner, Session
+from benchmarks.speed.results import Case, Measured, Results
+from benchmarks.speed.sampling import Timing
+from benchmarks.speed.session import Runner, Session
 
 
 def session(out: Path, deadline: float = float("inf")) -> Session:

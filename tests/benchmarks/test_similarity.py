@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import similarity
+from benchmarks.speed import similarity
 
 
 @pytest.mark.parametrize("noise", similarity.NOISE_LEVELS)

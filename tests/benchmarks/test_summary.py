@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from benchmarks import summary, tables
-from benchmarks.results import Case, Measured, Planning
+from benchmarks.speed import summary, tables
+from benchmarks.speed.results import Case, Measured, Planning
 
 
 def case(plain: list[float], limit: list[float], ours: list[float]) -> Case:
@@ -31,7 +31,7 @@ def printed(case: Case) -> str:
 
 def test_ratios_compare_within_a_round() -> None:
     """The machine slowed down from round to round; the ratio did not."""
-    row = summary.rows(case([2.0, 4.0, 8.0], [1.0, 2.0, 4.0], [1.25, 2.5, 5.0]))[2]
+    row = summary.compare(case([2.0, 4.0, 8.0], [1.0, 2.0, 4.0], [1.25, 2.5, 5.0]))[2]
     assert (row.speedup.low, row.speedup.median, row.speedup.high) == (1.6, 1.6, 1.6)
     assert row.of_limit is not None and row.of_limit.median == 0.8
     assert row.hooks == 0.2 / 4.0
@@ -47,7 +47,7 @@ def test_a_loss_is_called_slower() -> None:
 def test_a_failure_is_shown_and_not_compared() -> None:
     failing = case([1.0] * 3, [0.9] * 3, [])
     failing.measured[2].failed = "out of memory"
-    assert [row.measured.name for row in summary.rows(failing)] == ["plain", "limit"]
+    assert [row.measured.name for row in summary.compare(failing)] == ["plain", "limit"]
     assert "ours failed: out of memory" in printed(failing)
 
 

@@ -12,13 +12,13 @@ from devtools import demo, graph, picture
 
 def test_speed_is_compared_within_each_round():
     # The machine was twice as slow in the second round: no reason for another ratio.
-    plain = demo.Variant("plain", {}, [[2.0, 2.0], [4.0, 4.0]])
-    ours = demo.Variant("ours", {}, [[1.0, 1.0], [2.0, 2.0]])
+    plain = demo.TimedVariant("plain", {}, [[2.0, 2.0], [4.0, 4.0]])
+    ours = demo.TimedVariant("ours", {}, [[1.0, 1.0], [2.0, 2.0]])
     assert ours.speedups(plain) == [2.0, 2.0]
 
 
 def test_seconds_are_the_median_step():
-    assert demo.Variant("ours", {}, [[1.0, 9.0, 2.0], [3.0, 2.0]]).seconds() == 2.0
+    assert demo.TimedVariant("ours", {}, [[1.0, 9.0, 2.0], [3.0, 2.0]]).seconds() == 2.0
 
 
 def test_difference_of_pictures():

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-# At the end: our folder ``nodes`` must not be found before ComfyUI's module of that name.
-sys.path.append(str(ROOT))
-
-from devtools import graph  # noqa: E402
-from devtools.client import Client, Prompt  # noqa: E402
-from devtools.server import Server, running  # noqa: E402
+from devtools import graph
+from devtools.client import Client, Prompt
+from devtools.server import Server, running
 
 COMFYUI = Path(os.environ["COMFYUI_PATH"])
 

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import comfy.ldm.flux.model
-import comfy.ldm.wan.model
-import comfy.ops
+import comfy.supported_models
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 
+from benchmarks.random_models import build_model
 from devtools.client import Client, Prompt
 from devtools.server import Server
 
@@ -83,13 +82,8 @@ LATENTS: dict[str, dict[str, Any]] = {
 TOKENS = {"flux": (192, 77), "wan": (240, 0)}
 
 
-def seeded(model: nn.Module) -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return {
-        name: torch.randn(value.shape, generator=generator)
-        * (value[0].numel() ** -0.5 if value.ndim > 1 else 0.3)
-        for name, value in model.state_dict().items()
-    }
+def make_weights(configuration: type, settings: dict[str, Any]) -> dict[str, Tensor]:
+    return build_model(configuration, settings).model.diffusion_model.state_dict()
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +91,12 @@ def checkpoints(server: Server) -> None:
     """The two models as files in the server's folder."""
     folder = server.base / "models" / "diffusion_models"
     folder.mkdir(parents=True, exist_ok=True)
-    operations = {"operations": comfy.ops.disable_weight_init}
-    save_file(seeded(comfy.ldm.flux.model.Flux(**FLUX, **operations)), folder / "flux.safetensors")
+    flux = make_weights(comfy.supported_models.Flux, FLUX)
+    save_file(flux, folder / "flux.safetensors")
     # The width of the prompt is not read off the weights.
     metadata = {"config": json.dumps({"transformer": {"text_dim": WIDTH}})}
-    model = comfy.ldm.wan.model.WanModel(**WAN, **operations)
-    save_file(seeded(model), folder / "wan.safetensors", metadata)
+    wan = make_weights(comfy.supported_models.WAN21_T2V, WAN)
+    save_file(wan, folder / "wan.safetensors", metadata)
 
 
 @pytest.fixture

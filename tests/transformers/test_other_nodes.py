@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from attention_record import OVERRIDE, AttentionRecord
 from comfy.patcher_extension import WrappersMP
 from comfy_extras.nodes_flux import FluxKVCache
-from expected import pairs
-from small_models import IMAGES, VIDEOS, Run
+from support.attention_record import OVERRIDE, AttentionRecord
+from support.expected import pair_calls
+from support.small_models import IMAGES, VIDEOS, SampleRequest
 
 FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
 SEVERAL = ("Flux Kontext", "Qwen-Image", "OmniGen2", "SD3", "Wan 2.1 T2V", "HiDream-I1", "Lens")
-RUN = Run(steps=1)
+RUN = SampleRequest(steps=1)
 
 
 @pytest.fixture(params=SEVERAL)
@@ -52,11 +52,11 @@ def reduced_lengths(model, family):
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_another_attention_sees_the_reduced_tokens(family, node, order):
     other = OtherNode()
-    model = family.model()
+    model = family.build()
     model = node(other.put_on(model)) if order == "before" else other.put_on(node(model))
     picture = RUN.sample(model, family)
-    assert other.lengths == reduced_lengths(node(family.model()), family)
-    assert not torch.allclose(picture, RUN.sample(node(family.model()), family))
+    assert other.lengths == reduced_lengths(node(family.build()), family)
+    assert not torch.allclose(picture, RUN.sample(node(family.build()), family))
 
 
 def test_an_override_that_a_later_node_puts_around_ours_sees_every_token(family, node):
@@ -73,13 +73,13 @@ def test_an_override_that_a_later_node_puts_around_ours_sees_every_token(family,
         options = {**transformer_options, OVERRIDE: around}
         return executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
 
-    model = node(family.model())
+    model = node(family.build())
     picture = RUN.sample(model, family)
     model = model.clone()
     model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, "later node", wrapper)
     assert torch.equal(RUN.sample(model, family), picture)
     record = AttentionRecord()
-    RUN.sample(record.watch(family.model()), family)
+    RUN.sample(record.watch(family.build()), family)
     assert len(calls) == len(record.asked)
     for (q, out), asked in zip(calls, record.asked, strict=True):
         assert q.numel() == asked.q.numel()
@@ -96,7 +96,7 @@ def test_the_options_of_a_call_stay_as_they_were(family, node):
         changed.append({name for name in transformer_options if name not in before})
         return out
 
-    model = family.model().clone()
+    model = family.build().clone()
     model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, "earlier node", wrapper)
     RUN.sample(node(model), family)
     assert changed == [set()]
@@ -122,15 +122,15 @@ def test_attention_patches_see_every_token(name, node, order):
         clone.set_model_attn1_output_patch(output)
         return clone
 
-    plain = RUN.sample(patched(family.model()), family)
+    plain = RUN.sample(patched(family.build()), family)
     whole = seen.copy()
     seen.clear()
-    model = family.model()
+    model = family.build()
     model = node(patched(model)) if order == "before" else patched(node(model))
     picture = RUN.sample(model, family)
     assert seen == whole
     assert whole
-    assert torch.equal(picture, RUN.sample(node(family.model()), family))
+    assert torch.equal(picture, RUN.sample(node(family.build()), family))
     assert not torch.equal(picture, plain)
 
 
@@ -142,7 +142,7 @@ def test_keys_that_a_patch_adds_stay(node):
         k, v = (torch.cat([x, x[:, :, :3]], dim=2) for x in (k, v))
         return {"k": k, "v": v, "pe": torch.cat([pe, pe[:, :, :3]], dim=2)}
 
-    model = node(family.model()).clone()
+    model = node(family.build()).clone()
     model.set_model_attn1_patch(more_keys)
     record = AttentionRecord()
     RUN.sample(record.watch(model), family)
@@ -160,7 +160,7 @@ def test_text_that_a_patch_adds_stays(node):
             inputs[name] = torch.cat([inputs[name][:, :3], inputs[name]], dim=1)
         return inputs
 
-    model = node(family.model()).clone()
+    model = node(family.build()).clone()
     model.set_model_post_input_patch(more_text)
     record = AttentionRecord()
     RUN.sample(record.watch(model), family)
@@ -175,10 +175,10 @@ def test_text_that_a_patch_adds_stays(node):
 def test_cached_references_stay_whole(node):
     """ComfyUI's FluxKVCache takes reference tokens out after a step and adds their keys alone."""
     family = FAMILIES["Flux 2 with references at timestep zero"]
-    plain = family.model()
+    plain = family.build()
     for model in (FluxKVCache.execute(node(plain))[0], node(FluxKVCache.execute(plain)[0])):
         record = AttentionRecord()
-        picture = Run(steps=2).sample(record.watch(model), family)
+        picture = SampleRequest(steps=2).sample(record.watch(model), family)
         assert torch.isfinite(picture).all()
         first, later = record.reached[:4], record.reached[4:]
         for asked, reached in zip(record.asked, first, strict=False):
@@ -191,12 +191,12 @@ def test_cached_references_stay_whole(node):
 
 def test_merged_queries_and_downsampled_keys_compose(family, token_merge, token_downsample):
     for model in (
-        token_downsample(token_merge(family.model(), target="queries")),
-        token_merge(token_downsample(family.model()), target="queries"),
+        token_downsample(token_merge(family.build(), target="queries")),
+        token_merge(token_downsample(family.build()), target="queries"),
     ):
         record = AttentionRecord()
         RUN.sample(record.watch(model), family)
-        for pair in pairs(record, family, RUN):
+        for pair in pair_calls(record, family, RUN):
             if pair.kinds:
                 full, picture = len(pair.kinds), pair.kinds.count("picture")
                 left = (full - picture // 2, full - picture + picture // 4)

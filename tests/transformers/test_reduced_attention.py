@@ -7,9 +7,9 @@ from math import prod
 
 import pytest
 import torch
-from attention_record import AttentionRecord
-from expected import LAID_OUT_ANEW, pairs, rows_left_by_downsampling
-from small_models import IMAGES, VIDEOS, Run
+from support.attention_record import AttentionRecord
+from support.expected import LAID_OUT_ANEW, pair_calls, rows_left_by_downsampling
+from support.small_models import IMAGES, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
 VIDEO_FAMILIES = [family for family in VIDEOS if family.is_video]
@@ -23,7 +23,7 @@ def family(request):
 def watched(model, family, run):
     record = AttentionRecord()
     run.sample(record.watch(model), family)
-    return list(pairs(record, family, run))
+    return list(pair_calls(record, family, run))
 
 
 def assert_untouched(pair):
@@ -44,8 +44,8 @@ def assert_keys_are(pair, rows):
 
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 def test_downsampling_drops_picture_keys_and_nothing_else(family, size, token_downsample):
-    run = Run.of_tokens(family, *size, steps=1)
-    seen = watched(token_downsample(family.model(), factor=2, method="nearest-exact"), family, run)
+    run = SampleRequest.with_tokens(family, *size, steps=1)
+    seen = watched(token_downsample(family.build(), factor=2, method="nearest-exact"), family, run)
     for pair in seen:
         if pair.kinds is None:
             assert_untouched(pair)
@@ -61,9 +61,9 @@ def test_downsampling_drops_picture_keys_and_nothing_else(family, size, token_do
 @pytest.mark.parametrize("family", VIDEO_FAMILIES, ids=str)
 @pytest.mark.parametrize("factor", [1, 2])
 def test_temporal_factor_drops_frames(family, factor, token_downsample):
-    run = Run(steps=1)
+    run = SampleRequest(steps=1)
     how = {"temporal_factor": 2, "method": "nearest-exact"}
-    model = token_downsample(family.model(), factor=factor, **how)
+    model = token_downsample(family.build(), factor=factor, **how)
     for pair in watched(model, family, run):
         if pair.kinds:
             rows = rows_left_by_downsampling(pair.kinds, run.token_grid(family), factor, 2)
@@ -74,8 +74,8 @@ def test_temporal_factor_drops_frames(family, factor, token_downsample):
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("method", ["stratified", "interleaved"])
 def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_downsample):
-    run = Run.of_tokens(family, *size, steps=1)
-    model = token_downsample(family.model(), factor=2, method=method)
+    run = SampleRequest.with_tokens(family, *size, steps=1)
+    model = token_downsample(family.build(), factor=2, method=method)
     for pair in watched(model, family, run):
         if pair.kinds is None:
             assert_untouched(pair)
@@ -126,8 +126,8 @@ def groups_of(pair):
 
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 def test_merging_leaves_other_tokens_as_they_are(family, size, token_merge):
-    run = Run.of_tokens(family, *size, steps=1)
-    for pair in watched(token_merge(family.model(), ratio=0.5), family, run):
+    run = SampleRequest.with_tokens(family, *size, steps=1)
+    for pair in watched(token_merge(family.build(), ratio=0.5), family, run):
         if pair.kinds is None:
             assert_untouched(pair)
             continue
@@ -185,8 +185,8 @@ def assert_nothing_of_the_values_is_lost(pair):
 )
 def test_target_decides_what_is_merged(name, target, queries_stay, keys_stay, token_merge):
     (family,) = (family for family in REACHED if family.name == name)
-    run = Run(steps=1)
-    for pair in watched(token_merge(family.model(), ratio=0.5, target=target), family, run):
+    run = SampleRequest(steps=1)
+    for pair in watched(token_merge(family.build(), ratio=0.5, target=target), family, run):
         if pair.kinds:
             full = len(pair.kinds)
             merged = full - pair.kinds.count("picture") // 2
@@ -198,8 +198,8 @@ def test_target_decides_what_is_merged(name, target, queries_stay, keys_stay, to
 def test_a_mask_over_the_picture_is_reduced_with_it(target, token_merge):
     """As Flux gets from ComfyUI's ApplyStyleModel: a bias for every pair of tokens."""
     biased = with_bias(REACHED[0])
-    run = Run(steps=1)
-    model = token_merge(biased.model(), target=target, proportional_attention=False)
+    run = SampleRequest(steps=1)
+    model = token_merge(biased.build(), target=target, proportional_attention=False)
     for pair in watched(model, biased, run):
         rows = {
             name: rows_of(getattr(pair.reached, name), getattr(pair.asked, name))
@@ -211,8 +211,8 @@ def test_a_mask_over_the_picture_is_reduced_with_it(target, token_merge):
 
 def test_a_mask_over_the_picture_is_downsampled_with_it(token_downsample):
     biased = with_bias(REACHED[0])
-    run = Run(steps=1)
-    model = token_downsample(biased.model(), method="nearest-exact")
+    run = SampleRequest(steps=1)
+    model = token_downsample(biased.build(), method="nearest-exact")
     for pair in watched(model, biased, run):
         rows = rows_left_by_downsampling(pair.kinds, run.token_grid(biased), 2)
         sizes = torch.tensor([4.0 if pair.kinds[row] == "picture" else 1.0 for row in rows])
@@ -223,7 +223,7 @@ def test_a_mask_over_the_picture_is_downsampled_with_it(token_downsample):
 def test_a_mask_over_the_picture_is_dealt_with_it(token_downsample):
     biased = with_bias(REACHED[0])
     how = {"method": "interleaved", "proportional_attention": False}
-    for pair in watched(token_downsample(biased.model(), **how), biased, Run(steps=1)):
+    for pair in watched(token_downsample(biased.build(), **how), biased, SampleRequest(steps=1)):
         assert len(pair.reached.q) > 1
         for group, mask in zip(groups_of(pair), pair.reached.mask, strict=True):
             queries, keys = rows_of(group.q, pair.asked.q), rows_of(group.k, pair.asked.k)

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
-from expected import LAID_OUT_ANEW
-from small_models import IMAGES, VIDEOS, Run
+from support.expected import LAID_OUT_ANEW
+from support.small_models import IMAGES, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
 MASK_PER_PICTURE = ("Qwen-Image", "Qwen-Image Edit", "Lens", "MageFlow", "LTXV")
@@ -27,7 +27,7 @@ def node(request, token_merge, token_downsample):
 
 @cache
 def plain(family, run):
-    return run.sample(family.model(), family)
+    return run.sample(family.build(), family)
 
 
 def named(name):
@@ -43,7 +43,7 @@ def assert_close(first, second, family):
 
 
 def test_settings_that_do_nothing_give_plain_pictures(family, token_merge, token_downsample):
-    run, model, never = Run(steps=1), family.model(), {"start_percent": 0.999}
+    run, model, never = SampleRequest(steps=1), family.build(), {"start_percent": 0.999}
     assert torch.equal(run.sample(token_merge(model, ratio=0), family), plain(family, run))
     assert torch.equal(run.sample(token_downsample(model, factor=1), family), plain(family, run))
     assert torch.equal(run.sample(token_merge(model, **never), family), plain(family, run))
@@ -51,11 +51,11 @@ def test_settings_that_do_nothing_give_plain_pictures(family, token_merge, token
 
 
 def test_a_latent_that_does_not_fill_its_patches_is_sampled(family, node):
-    size = Run.of_tokens(family, 5, 7).size
+    size = SampleRequest.with_tokens(family, 5, 7).size
     if family.pads:
         size = (*size[:-2], *(side - (side > 7) for side in size[-2:]))
-    run = Run(size=size, steps=1)
-    picture = run.sample(node(family.model()), family)
+    run = SampleRequest(size=size, steps=1)
+    picture = run.sample(node(family.build()), family)
     assert picture.shape == run.latent(family).shape
     assert torch.isfinite(picture).all()
     acted = not torch.equal(picture, plain(family, run))
@@ -65,7 +65,7 @@ def test_a_latent_that_does_not_fill_its_patches_is_sampled(family, node):
 def test_pictures_of_a_batch_are_those_of_single_runs(family, node):
     if not family.batches:
         pytest.skip("ComfyUI itself computes one latent at a time")
-    model, run = node(family.model()), Run(steps=1)
+    model, run = node(family.build()), SampleRequest(steps=1)
     both = replace(run, batch=2).sample(model, family)
     for n, picture in enumerate(both):
         single = replace(run, latent_seed=run.latent_seed + n).sample(model, family)
@@ -76,15 +76,15 @@ def test_prompts_computed_together_and_apart_agree(family, node, monkeypatch):
     """Where memory is scarce, ComfyUI calls the model once per prompt."""
     if not family.batches:
         pytest.skip("ComfyUI itself computes one latent at a time")
-    model, run = node(family.model()), Run(cfg=3.0, steps=1)
+    model, run = node(family.build()), SampleRequest(cfg=3.0, steps=1)
     together = run.sample(model, family)
     monkeypatch.setattr(ModelPatcher, "get_free_memory", lambda self, device: 0)
     assert_close(together, run.sample(model, family), family)
 
 
 def test_prompts_of_different_length_find_the_picture_each_in_its_place(family, node):
-    run = Run(cfg=3.0, uncond_text=5, steps=1)
-    model = node(family.model())
+    run = SampleRequest(cfg=3.0, uncond_text=5, steps=1)
+    model = node(family.build())
     cond = replace(run, cfg=1.0).sample(model, family)
     uncond = replace(run, cfg=1.0, text=5, prompt_seed=run.uncond_seed).sample(model, family)
     # One step of Euler to the end is linear in what the model predicts.
@@ -94,19 +94,19 @@ def test_prompts_of_different_length_find_the_picture_each_in_its_place(family, 
 @pytest.mark.parametrize("name", MASK_PER_PICTURE)
 def test_two_prompts_with_different_masks_are_as_each_alone(name, node):
     family = named(name)
-    run = Run(batch=2, masked=(1, 3), steps=1)
-    for model in (family.model(), node(family.model())):
+    run = SampleRequest(batch=2, masked=(1, 3), steps=1)
+    for model in (family.build(), node(family.build())):
         first, second = run.sample(model, family)
         alone = replace(run, batch=1, masked=(1,))
         assert_close(first[None], alone.sample(model, family), family)
-        alone = Run(masked=(3,), latent_seed=2, prompt_seed=3, steps=1)
+        alone = SampleRequest(masked=(3,), latent_seed=2, prompt_seed=3, steps=1)
         assert_close(second[None], alone.sample(model, family), family)
 
 
 @pytest.mark.parametrize("name", [*MASK_PER_PICTURE, "Mochi"])
 def test_masked_tokens_stay_unseen(name, node):
     family = named(name)
-    model, run = node(family.model()), Run(masked=(2,))
+    model, run = node(family.build()), SampleRequest(masked=(2,))
     picture = run.sample(model, family)
     assert torch.equal(replace(run, behind_mask=5.0).sample(model, family), picture)
     assert not torch.equal(replace(run, masked=(0,)).sample(model, family), picture)
@@ -115,7 +115,7 @@ def test_masked_tokens_stay_unseen(name, node):
 @pytest.mark.parametrize("name", ["Flux Kontext", "Z-Image", "Wan VACE", "OmniGen2"])
 def test_global_randomness_and_the_given_model_stay_as_they_were(name, node):
     family = named(name)
-    model, run = family.model(), Run()
+    model, run = family.build(), SampleRequest()
     before = (repr(model.model_options), repr(model.wrappers))
     torch.manual_seed(5)
     picture = run.sample(model, family)

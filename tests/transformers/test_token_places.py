@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 import pytest
-from small_models import IMAGES, VIDEOS, Run
-from token_places import find_places, record, rows_of_token
+from support.small_models import IMAGES, VIDEOS, SampleRequest
+from support.token_places import find_places, find_rows_of_token, record_calls
 
 REACHED = (*IMAGES, *VIDEOS)
 ORDER = {
@@ -67,7 +67,7 @@ ORDER = {
 
 @pytest.mark.parametrize("family", REACHED, ids=str)
 def test_main_blocks_hold_their_tokens_in_the_known_order(family):
-    run = Run()
+    run = SampleRequest()
     places = find_places(family, run)
     assert " ".join(kind for kind, _ in places.segments) == ORDER[family.name]
     assert len(places.rows("picture")) == prod(family.token_grid())
@@ -78,15 +78,15 @@ def test_main_blocks_hold_their_tokens_in_the_known_order(family):
 def test_picture_tokens_lie_in_raster_order(family):
     grid = family.token_grid()
     beside = 2 if family.name == "HiDream-E1" else 1  # its reference prolongs every line
-    run = Run()
-    plain = record(family, run)
+    run = SampleRequest()
+    plain = record_calls(family, run)
     corner, middle, end = (
         tuple(place(side) for side in grid)
         for place in (lambda side: 0, lambda side: side // 2, lambda side: side - 1)
     )
-    (start,) = rows_of_token(family, run, plain, corner)
+    (start,) = find_rows_of_token(family, run, plain, corner)
     for token in (middle, end):
         raster = 0
         for n, side in zip(token, (*grid[:-1], grid[-1] * beside), strict=True):
             raster = raster * side + n
-        assert rows_of_token(family, run, plain, token) == [start + raster]
+        assert find_rows_of_token(family, run, plain, token) == [start + raster]

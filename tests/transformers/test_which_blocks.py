@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from attention_record import AttentionRecord
-from expected import LAID_OUT_ANEW, pairs
-from small_models import IMAGES, UNREACHED, VIDEOS, Run
+from support.attention_record import AttentionRecord
+from support.expected import LAID_OUT_ANEW, pair_calls
+from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
-RUN = Run(steps=1)
+RUN = SampleRequest(steps=1)
 CROSS_ATTENTION = [
     family for family in VIDEOS if not family.name.startswith(("Hunyuan", "Mochi", "Cog"))
 ]
@@ -25,9 +25,9 @@ def node(request, token_merge, token_downsample):
 
 @pytest.mark.parametrize("family", [f for f in REACHED if f.name not in LAID_OUT_ANEW], ids=str)
 def test_first_and_last_blocks_stay_whole_where_models_tell_them(family, node, caplog):
-    model = node(family.model(), keep_first_blocks=1, keep_last_blocks=1)
+    model = node(family.build(), keep_first_blocks=1, keep_last_blocks=1)
     record = record_of(model, family, RUN)
-    main = [pair for pair in pairs(record, family, RUN) if pair.kinds]
+    main = [pair for pair in pair_calls(record, family, RUN) if pair.kinds]
     blocks = [pair.asked.block for pair in main]
     kept = {blocks[0], blocks[-1]}
     for pair, block in zip(main, blocks, strict=True):
@@ -40,10 +40,10 @@ def test_first_and_last_blocks_stay_whole_where_models_tell_them(family, node, c
 @pytest.mark.parametrize("family", CROSS_ATTENTION, ids=str)
 def test_cross_attention_to_a_prompt_as_long_as_the_picture_keeps_its_keys(family, node):
     """Its lengths are those of self-attention then."""
-    usual = record_of(family.model(), family, RUN)
+    usual = record_of(family.build(), family, RUN)
     cross = [n for n, call in enumerate(usual.asked) if call.lengths[0] != call.lengths[1]]
     longest = max(call.lengths[0] for call in usual.asked)
-    record = record_of(node(family.model()), family, replace(RUN, text=longest))
+    record = record_of(node(family.build()), family, replace(RUN, text=longest))
     for n in cross:
         asked, reached = record.asked[n], record.reached[n]
         assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k)
@@ -58,9 +58,9 @@ def record_of(model, family, run):
 @pytest.mark.parametrize("family", UNREACHED, ids=str)
 def test_a_family_out_of_reach_passes_through_with_one_warning(family, node, caplog):
     with caplog.at_level(logging.WARNING, logger="token_merge"):
-        model = node(family.model())
+        model = node(family.build())
         picture = RUN.sample(model, family)
-    assert torch.equal(picture, RUN.sample(family.model(), family))
+    assert torch.equal(picture, RUN.sample(family.build(), family))
     (said,) = [r.message for r in caplog.records if r.name == "token_merge"]
     assert family.name.split("-")[0].split(" ")[0].lower() in said.lower()
 
@@ -68,6 +68,6 @@ def test_a_family_out_of_reach_passes_through_with_one_warning(family, node, cap
 @pytest.mark.parametrize("family", [f for f in REACHED if f.name in LAID_OUT_ANEW], ids=str)
 def test_an_interwoven_picture_is_left_alone_with_a_reason(family, node, caplog):
     with caplog.at_level(logging.WARNING, logger="token_merge"):
-        picture = RUN.sample(node(family.model()), family)
-    assert torch.equal(picture, RUN.sample(family.model(), family))
+        picture = RUN.sample(node(family.build()), family)
+    assert torch.equal(picture, RUN.sample(family.build(), family))
     assert any(LAID_OUT_ANEW[family.name] in r.message for r in caplog.records)

@@ -1,0 +1,107 @@
+"""The nodes on a model that ComfyUI's TorchCompileModel compiled, and the same model without."""
+
+from __future__ import annotations
+
+import shutil
+
+import torch
+from comfy.model_patcher import ModelPatcher
+from comfy_extras.nodes_torch_compile import TorchCompileModel
+
+from . import variants
+from .environment import Environment
+from .model_runs import make_runner
+from .results import Case
+from .sampling import Request, Timing, sample
+from .session import Runner, Session
+from .unets import UNETS
+from .variants import Variant
+
+MOST_DIFFERENCE = 0.25
+"""Of compiled to uncompiled, as a share of what the node changes. Compiled kernels round
+otherwise, which may tip the choice of a few tokens; a decision that froze changes as much as the
+node itself.
+"""
+
+
+def backend() -> str:
+    """Inductor where its code can be built, else the backend that traces and runs uncompiled."""
+    compilers = ("g++", "clang++", "cl")
+    return "inductor" if any(map(shutil.which, compilers)) else "eager"
+
+
+def measure(
+    session: Session,
+    name: str,
+    side: int,
+    environment: Environment,
+    *,
+    rounds: int,
+    compiler: str | None = None,
+) -> None:
+    """Plain and both nodes, compiled and not; one case per node, plain beside it in each.
+
+    A case starts with nothing compiled: TorchCompileModel tells Dynamo not to look at the
+    options a model is called with, so what was compiled with other patches would be taken.
+    """
+    compiler = compiler or backend()
+    unet = UNETS[name]
+    model = unet.build(environment)
+    context = unet.config_in(environment)["context_dim"]
+    request = Request(side, side, 1, environment.guided, context)
+    plain, *others = variants.list_variants(unet.finest, most_tier=1)
+    chosen = [plain, *(variant for variant in others if variant.kind == "ours")]
+    for variant in chosen:
+        torch._dynamo.reset()
+        label = variant.setting.name if variant.setting else variant.name
+        case = Case(
+            part="compile",
+            model=f"{unet.name_in(environment)}, {label}",
+            height=side,
+            width=side,
+            rows=request.rows,
+            dtype=environment.dtype_name,
+            note=f"compiled as by ComfyUI's TorchCompileModel, backend {compiler}",
+        )
+        eager = [
+            make_runner(model, one, request, hooks=False) for one in dict.fromkeys((plain, variant))
+        ]
+        session.measure(case, [*eager, _compiled(model, variant, request, compiler)], rounds)
+
+
+def _compiled(model: ModelPatcher, variant: Variant, request: Request, compiler: str) -> Runner:
+    """The variant on a compiled model; fails where it does not do what it does uncompiled."""
+
+    def patch(model: ModelPatcher) -> ModelPatcher:
+        patched = variant.patch(model)
+        if compiler == "inductor":
+            return TorchCompileModel.execute(patched, compiler)[0]
+        return _with_backend(patched, compiler)
+
+    compiled = Variant(f"{variant.name}, compiled", variant.kind, patch, variant.setting)
+    # Plain is what the others are compared with; only one row may be of that kind.
+    if variant.kind == "plain":
+        compiled = Variant(compiled.name, "peer", patch)
+    timed = make_runner(model, compiled, request, hooks=False)
+
+    def inspect() -> Timing:
+        timing = timed.inspect()
+        for first in (0, 1):  # at two noise levels: the second call must decide anew
+            uncompiled = sample(variant.patch(model), request, first)
+            difference = (sample(patch(model), request, first) - uncompiled).abs().mean()
+            without = sample(model, request, first)
+            change = without if variant.kind == "plain" else uncompiled - without
+            if not difference < MOST_DIFFERENCE * change.abs().mean():
+                raise RuntimeError(f"differs from uncompiled by {difference:.3g} in the mean")
+        return timing
+
+    return Runner(timed.measured, inspect, timed.again)
+
+
+def _with_backend(model: ModelPatcher, compiler: str) -> ModelPatcher:
+    """As TorchCompileModel, with a backend that its input does not offer."""
+    from comfy_api.torch_helpers import set_torch_compile_wrapper
+
+    clone = model.clone()
+    set_torch_compile_wrapper(model=clone, backend=compiler)
+    return clone

@@ -1,0 +1,98 @@
+"""Diffusion transformers: whole calls of few blocks, and attention alone."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from comfy.model_patcher import ModelPatcher
+
+from .. import ours, settings
+from . import limits, transformer_stage
+from .attention_watch import AttentionWatch
+from .diffusion_transformers import Clip
+from .environment import Environment
+from .memory import peak_memory
+from .results import Case, Measured
+from .sampling import Request, Timing, run
+from .session import Runner, Session
+from .variants import PLAIN, Variant
+
+
+def measure(session: Session, clips: Sequence[Clip], environment: Environment) -> None:
+    """Whole calls of every clip, then attention alone: two cases per clip."""
+    model: ModelPatcher | None = None
+    built = None
+    for clip in clips:
+        if built != clip.transformer:
+            model = None  # before the next one is built
+            gc.collect()
+            model, built = clip.transformer.build(environment), clip.transformer
+        assert model is not None
+        case = _case("transformer", clip.transformer.name_in(environment), clip, environment)
+        _measure(session, case, clip, clip.rounds, model)
+    model = None
+    gc.collect()
+    for clip in clips:
+        stage = transformer_stage.build(clip, environment)
+        name = clip.transformer.attention_in(environment)
+        case = _case("transformer attention", name, clip, environment)
+        _measure(session, case, clip, clip.attention_rounds, stage)
+
+
+def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
+    stream = clip.stream
+    of_prompt = f" and {stream.before} of the prompt" if stream.before else ""
+    return Case(
+        part=part,
+        model=model,
+        height=clip.height,
+        width=clip.width,
+        rows=1,
+        dtype=str(clip.transformer.dtype_in(environment)).removeprefix("torch."),
+        note=f"{stream.grid.tokens} tokens of the picture{of_prompt}",
+        frames=clip.frames,
+    )
+
+
+def _measure(session: Session, case: Case, clip: Clip, rounds: int, model: ModelPatcher) -> None:
+    request = clip.request(model.model.model_config.unet_config)
+    runners = [_runner(model, variant, request) for variant in list_variants(clip)]
+    session.measure(case, runners, rounds, warm_up=clip.warm_up)
+
+
+def list_variants(clip: Clip) -> list[Variant]:
+    """Plain, then both nodes at their defaults, each with its limit."""
+    found = [PLAIN]
+    for setting, node in (
+        (settings.MERGE_ALL, ours.token_merge),
+        (settings.DOWNSAMPLE_2, ours.token_downsample),
+    ):
+        cut = partial(limits.with_picture_cut_off, setting=setting, stream=clip.stream)
+        found.append(Variant("limit", "limit", cut, setting))
+        found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
+    return found
+
+
+def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
+    """Measures ``variant`` of ``model``, which is made once and used for every round."""
+    patched = variant.patch(model)
+    setting = variant.setting.name if variant.setting else None
+    measured = Measured(variant.name, variant.kind, setting)
+
+    def again(number: int) -> Timing:
+        watch = AttentionWatch(model.load_device, request.prompt_tokens)
+        timing = run(watch.attach(patched), request, first=number, hooks=False)
+        lengths = sorted(watch.lengths.items(), reverse=True)
+        measured.lengths = [[*sizes, count] for sizes, count in lengths]
+        return replace(timing, hooks=watch.seconds_in_override())
+
+    def inspect() -> Timing:
+        with peak_memory(model.load_device) as peak:
+            timing = again(0)
+        measured.peak_bytes = peak.bytes
+        return timing
+
+    return Runner(measured, inspect, again)

@@ -1,0 +1,34 @@
+"""How a variant of a model is measured: sampling with it, watched once and then timed."""
+
+from __future__ import annotations
+
+from comfy.model_patcher import ModelPatcher
+
+from .memory import peak_memory
+from .results import Measured
+from .sampling import Request, Timing, run, with_lengths_noted
+from .session import Runner
+from .variants import Variant
+
+
+def make_runner(
+    model: ModelPatcher, variant: Variant, request: Request, *, hooks: bool = True
+) -> Runner:
+    """Measures ``variant`` of ``model``; both are made once and used for every round."""
+    patched = variant.patch(model)
+    setting = variant.setting.name if variant.setting else None
+    measured = Measured(variant.name, variant.kind, setting)
+
+    def inspect() -> Timing:
+        watched, lengths = with_lengths_noted(patched, request.rows) if hooks else (patched, {})
+        with peak_memory(model.load_device) as peak:
+            timing = run(watched, request, steps=variant.steps, hooks=hooks)
+        measured.peak_bytes = peak.bytes
+        calls = {sizes: count // variant.steps for sizes, count in lengths.items()}
+        measured.lengths = [[*sizes, count] for sizes, count in sorted(calls.items())][::-1]
+        return timing
+
+    def again(number: int) -> Timing:
+        return run(patched, request, first=number, steps=variant.steps, hooks=hooks)
+
+    return Runner(measured, inspect, again)

@@ -1,0 +1,1 @@
+"""Small diffusion models that were trained here: how they are built, trained and loaded."""

@@ -1,0 +1,62 @@
+"""ComfyUI's own ``Flux``, made narrow: picture and prompt attend to each other in one sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import comfy.supported_models
+import torch
+from torch import Generator, nn
+
+from . import codec, text
+
+HEAD = 64
+"""Channels of a head: half of Flux's."""
+AXES = (16, 24, 24)
+"""Of them, for the position among references, down and across. Flux: 16, 56, 56."""
+
+
+@dataclass(frozen=True)
+class FluxShape:
+    """heads: of 64 channels. double, single: numbers of blocks. One latent cell is one token."""
+
+    kind: ClassVar[str] = "flux"
+    configuration: ClassVar[Any] = comfy.supported_models.FluxSchnell
+    heads: int = 3
+    double: int = 2
+    single: int = 4
+
+    def make_settings(self) -> dict[str, Any]:
+        """What ComfyUI reads from a checkpoint of Flux Schnell, which has no guidance input."""
+        return {
+            "image_model": "flux",
+            "in_channels": codec.CHANNELS,
+            "out_channels": codec.CHANNELS,
+            "vec_in_dim": None,
+            "context_in_dim": text.WIDTH,
+            "hidden_size": HEAD * self.heads,
+            "mlp_ratio": 4.0,
+            "num_heads": self.heads,
+            "depth": self.double,
+            "depth_single_blocks": self.single,
+            "axes_dim": list(AXES),
+            "theta": 10000,
+            "patch_size": 1,
+            "qkv_bias": True,
+            "guidance_embed": False,
+            "txt_ids_dims": [],
+        }
+
+    def fill(self, network: nn.Module, generator: Generator) -> None:
+        """As ``UNetShape.fill``: modulations start as nothing, and so do their gates."""
+        for name, weight in network.named_parameters():
+            if weight.ndim == 1:
+                value = torch.full(weight.shape, 0.0 if name.endswith("bias") else 1.0)
+            elif name.endswith(("mod.lin.weight", "modulation.lin.weight")) or "final" in name:
+                value = torch.zeros(weight.shape)
+            else:
+                value = torch.randn(weight.shape, generator=generator, device=generator.device)
+                value /= sqrt(weight.shape[1])
+            weight.data.copy_(value)

@@ -1,0 +1,41 @@
+"""The two kinds of model, by the names that the command line has for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from comfy.model_patcher import ModelPatcher
+from torch import Tensor
+
+from ..random_models import build_model
+from .flux import FluxShape
+from .latent import Latent
+from .unet import UNetShape
+
+Shape = UNetShape | FluxShape
+"""How large a model is, how ComfyUI samples with it, and what its weights are before training."""
+
+SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (UNetShape, FluxShape)}
+
+
+def build_network(
+    shape: Shape,
+    scales: Tensor,
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> ModelPatcher:
+    """MODEL with the weights that training starts from.
+
+    scales: (12,), of the latent's channels. dtype: of weights and of computing.
+    """
+
+    def configure(settings: dict[str, Any]) -> Any:
+        configuration = shape.configuration(settings)
+        configuration.latent_format = Latent(scales)
+        return configuration
+
+    settings = shape.make_settings()
+    return build_model(configure, settings, fill=shape.fill, seed=seed, dtype=dtype, device=device)

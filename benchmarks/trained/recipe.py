@@ -1,0 +1,65 @@
+"""What decides the weights, together with the data: how long, how fast and on how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
+
+
+@dataclass(frozen=True)
+class Stage:
+    """tokens: a side. batch: pictures a step."""
+
+    tokens: int
+    batch: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Few tokens first, more later.
+
+    warm_up: steps. ema: decay of the averaged weights, which are the ones that are kept.
+    without_caption: share of the pictures that the model is to predict unprompted.
+    """
+
+    stages: tuple[Stage, ...]
+    rate: float = 1e-3
+    last_rate: float = 3e-5
+    warm_up: int = 100
+    ema: float = 0.995
+    without_caption: float = 0.1
+    seed: int = 0
+
+    @property
+    def steps(self) -> int:
+        return sum(stage.steps for stage in self.stages)
+
+    def find_stage(self, step: int) -> Stage:
+        for stage in self.stages:
+            if step < stage.steps:
+                return stage
+            step -= stage.steps
+        raise IndexError(f"the recipe has {self.steps} steps")
+
+    def schedule_rate(self, optimizer: Optimizer) -> SequentialLR:
+        """A linear warm-up, then half a cosine. optimizer: its rate is ``rate``."""
+        warm_up = LinearLR(optimizer, 1 / self.warm_up, total_iters=self.warm_up - 1)
+        falling = CosineAnnealingLR(optimizer, self.steps - self.warm_up, self.last_rate)
+        return SequentialLR(optimizer, [warm_up, falling], milestones=[self.warm_up])
+
+    def find_decay(self, averaged: int) -> float:
+        """Of the average when it holds so many weights: short at first, so that they are soon
+        forgotten.
+        """
+        return min(self.ema, averaged / (9 + averaged))
+
+
+ON_CPU = {
+    "unet": Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997),
+    "flux": Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),
+}
+"""By kind of network; for one or two cores and an hour or so."""
+ON_GPU = Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999)

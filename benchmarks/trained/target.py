@@ -1,0 +1,25 @@
+"""What a network has to answer, by whichever convention its model predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def compute_target(sampling: Any, sigmas: Tensor, noised: Tensor, latent: Tensor) -> Tensor:
+    """What a network has to answer for ComfyUI to read ``latent`` out of it.
+
+    sampling: of a model that predicts a velocity, by whichever convention. sigmas: (B,). noised,
+    latent: (B, C, H, W).
+    """
+    silent = sampling.calculate_denoised(sigmas, torch.zeros_like(noised), noised)
+    return (latent - silent) / measure_gain(sampling, sigmas)[:, None, None, None]
+
+
+def measure_gain(sampling: Any, sigmas: Tensor) -> Tensor:
+    """By how much the picture that ComfyUI reads changes with the network's answer: (B,)."""
+    one = torch.ones_like(sigmas)
+    changed: Tensor = sampling.calculate_denoised(sigmas, one, torch.zeros_like(one))
+    return changed

@@ -1,0 +1,86 @@
+"""ComfyUI's own ``UNetModel`` in its ``BaseModel``, with SD 1.5's blocks made narrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import comfy.model_base
+import comfy.supported_models
+import torch
+from torch import Generator, nn
+
+from . import codec, text
+
+LEVELS = (1, 2, 2)
+"""Width of each level over the first one's; all have self-, cross-attention and MLP."""
+
+
+class VelocityUNet(comfy.supported_models.SD15):
+    """SD 1.5 that predicts velocities, of a latent with more channels than four."""
+
+    # Sampling starts from pure noise, which carries no brightness; so has training to.
+    sampling_settings: ClassVar[dict[str, Any]] = {"zsnr": True}
+
+    def model_type(self, *_: Any) -> comfy.model_base.ModelType:
+        return comfy.model_base.ModelType.V_PREDICTION
+
+    def inpaint_model(self) -> bool:
+        """More channels than four make ComfyUI take an SD 1.5 for one that inpaints."""
+        return False
+
+
+@dataclass(frozen=True)
+class UNetShape:
+    """width: channels at full resolution, where one latent cell is one token."""
+
+    kind: ClassVar[str] = "unet"
+    configuration: ClassVar[Any] = VelocityUNet
+    width: int = 64
+    head: int = 64
+
+    def make_settings(self) -> dict[str, Any]:
+        """The arguments of ComfyUI's ``UNetModel``, all but what it computes in."""
+        levels = len(LEVELS)
+        return {
+            "image_size": 32,
+            "in_channels": codec.CHANNELS,
+            "out_channels": codec.CHANNELS,
+            "model_channels": self.width,
+            "channel_mult": list(LEVELS),
+            "num_res_blocks": [1] * levels,
+            "transformer_depth": [1] * levels,
+            "transformer_depth_output": [1] * 2 * levels,
+            "transformer_depth_middle": 1,
+            "context_dim": text.WIDTH,
+            "num_heads": -1,
+            "num_head_channels": min(self.head, self.width),
+            "use_spatial_transformer": True,
+            "use_linear_in_transformer": False,
+            "use_temporal_attention": False,
+            "adm_in_channels": None,
+            "legacy": False,
+        }
+
+    def fill(self, network: nn.Module, generator: Generator) -> None:
+        """Random weights to train from; every residual branch starts as nothing."""
+        for name, weight in network.named_parameters():
+            if weight.ndim == 1:
+                value = torch.full(weight.shape, float(_is_norm(network, name)))
+            elif _ends_branch(name):
+                value = torch.zeros(weight.shape)
+            else:
+                value = torch.randn(weight.shape, generator=generator, device=generator.device)
+                value /= sqrt(weight[0].numel())
+            weight.data.copy_(value)
+
+
+def _ends_branch(name: str) -> bool:
+    return name.endswith(("out_layers.3.weight", "proj_out.weight")) or name == "out.2.weight"
+
+
+def _is_norm(network: nn.Module, name: str) -> bool:
+    """Whether this is the scale of a normalisation, the only 1-d parameter that starts at one."""
+    module = network.get_submodule(name.rpartition(".")[0])
+    return name.endswith(".weight") and isinstance(module, (nn.GroupNorm, nn.LayerNorm))

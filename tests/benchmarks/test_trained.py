@@ -1,0 +1,85 @@
+"""The trained models, and how they were trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from benchmarks.trained import codec, places, text, train, weights
+from benchmarks.trained.flux import FluxShape
+from benchmarks.trained.network import Shape, build_network
+from benchmarks.trained.recipe import Recipe, Stage
+from benchmarks.trained.target import compute_target
+from benchmarks.trained.unet import UNetShape
+
+
+def test_the_transform_loses_nothing_and_keeps_noise_white() -> None:
+    x = torch.randn(2, 3, 32, 48, generator=torch.Generator().manual_seed(0))
+    latent = codec.split_bands(x)
+    assert latent.shape == (2, 12, 16, 24)
+    torch.testing.assert_close(codec.join_bands(latent), x)
+    torch.testing.assert_close(latent.square().sum(), x.square().sum())
+
+
+@pytest.mark.parametrize("kind", places.WEIGHTS)
+def test_weights_predict_unseen_scenes_better_than_a_constant(
+    kind: str, pictures: torch.Tensor
+) -> None:
+    model = weights.load(places.WEIGHTS[kind])
+    schedule = model.get_model_object("model_sampling")
+    latent = model.model.process_latent_in(codec.split_bands(pictures))
+    noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(0))
+    sigmas = schedule.sigmas[torch.arange(len(latent)) * 100 + 150]
+    noised = schedule.noise_scaling(sigmas, noise, latent)
+    velocity = compute_target(schedule, sigmas, noised, latent)
+    prompt = text.encode(text.build_encoder(), "")[None].expand(len(latent), -1, -1)
+    with torch.no_grad():
+        state = schedule.calculate_input(sigmas, noised)
+        times = schedule.timestep(sigmas).float()
+        found = model.model.diffusion_model(state, times, context=prompt)
+    assert (found - velocity).square().mean() < 0.4 * velocity.var()
+
+
+@pytest.mark.parametrize("shape", [UNetShape(32, 32), FluxShape(1, 1, 1)])
+def test_training_asks_for_the_answer_that_comfyui_reads_the_picture_from(shape: Shape) -> None:
+    model = build_network(shape, torch.ones(12))
+    schedule = model.get_model_object("model_sampling")
+    latent, noise = torch.randn(2, 5, 12, 4, 4, generator=torch.Generator().manual_seed(0))
+    sigmas = schedule.sigmas[torch.tensor([50, 300, 500, 700, 950])]
+    level = sigmas.view(-1, 1, 1, 1)
+    noised = schedule.noise_scaling(sigmas, noise, latent)
+    answer = compute_target(schedule, sigmas, noised, latent)
+    torch.testing.assert_close(
+        schedule.calculate_denoised(sigmas, answer, noised), latent, atol=1e-4, rtol=1e-4
+    )
+    if shape.kind == "unet":  # velocity, arXiv 2202.00512
+        published = (noise - level * latent) / (1 + level**2).sqrt()
+    else:  # rectified flow, arXiv 2209.03003
+        published = noise - latent
+    torch.testing.assert_close(answer, published, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [UNetShape(32, 32), FluxShape(1, 1, 1)])
+def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(
+    shape: Shape, tmp_path: Path
+) -> None:
+    recipe = Recipe((Stage(8, 2, 2), Stage(16, 2, 2)), warm_up=1)
+    quiet = Console(quiet=True)
+    ends = []
+    for name, stops in (("whole", (None,)), ("stopped", (3, None))):
+        run = train.TrainingRun(recipe, tmp_path / name, torch.device("cpu"), shape, pictures=8)
+        place = tmp_path / name / "weights.safetensors"
+        for stop in stops:
+            state = train.train(run, place, quiet, until=stop)
+        ends.append(state)
+        loaded = weights.load(place).model.diffusion_model.state_dict()
+        trained = state.network.state_dict()
+        assert {name: weight.shape for name, weight in loaded.items()} == {
+            name: weight.shape for name, weight in trained.items()
+        }
+    assert ends[0].losses == pytest.approx(ends[1].losses, rel=1e-5)
+    for name, weight in ends[0].average_weights().items():
+        torch.testing.assert_close(ends[1].average_weights()[name], weight)

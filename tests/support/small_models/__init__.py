@@ -1,0 +1,7 @@
+from .images import IMAGES
+from .sampling import SampleRequest
+from .small_model import SmallModel
+from .unreached import UNREACHED
+from .videos import VIDEOS
+
+__all__ = ["IMAGES", "UNREACHED", "VIDEOS", "SampleRequest", "SmallModel"]

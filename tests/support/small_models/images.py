@@ -1,0 +1,172 @@
+"""Families that draw pictures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import comfy.supported_models as known
+import torch
+from torch import Generator
+
+from . import image_settings as small
+from .small_model import Conditioning, References, SmallModel
+
+
+def pooled(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """What CLIP says of the whole prompt; the same for all, as it sways every token."""
+    return {"pooled_output": torch.linspace(-1, 1, 16)[None]}
+
+
+def llama(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """HiDream's third text encoder: two of its layers, five tokens."""
+    layers = torch.randn(1, 2, 5, 20, generator=generator)
+    return {**pooled(generator, size), "conditioning_llama3": layers}
+
+
+def seen_reference(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """What SigLIP sees in the first reference: seven by ten tokens."""
+    seen = torch.randn(1, 70, 16, generator=generator)
+    vision = SimpleNamespace(image_sizes=[(3, 112, 160)], last_hidden_state=seen)
+    return {"clip_vision_outputs": [vision]}
+
+
+def byte_text(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """The text to be drawn, as bytes."""
+    return {"conditioning_byt5small": torch.randn(1, 4, 1472, generator=generator)}
+
+
+TWO, ONE, FLAT = (2, 2), (1, 1), (1, 2, 2)
+KONTEXT = References()
+TIMESTEP_ZERO = References(options={"reference_latents_method": "index_timestep_zero"})
+
+IMAGES = (
+    SmallModel("Flux", known.Flux, small.FLUX, 16, TWO, 24, pooled),
+    SmallModel("Flux Kontext", known.Flux, small.FLUX, 16, TWO, 24, pooled, KONTEXT),
+    SmallModel("Flux 2", known.Flux2, small.FLUX2, 128, ONE, 24),
+    SmallModel(
+        "Flux 2 with references", known.Flux2, small.FLUX2, 128, ONE, 24, references=KONTEXT
+    ),
+    SmallModel(
+        "Flux 2 with references at timestep zero",
+        known.Flux2,
+        {**small.FLUX2, "guidance_embed": False},
+        128,
+        ONE,
+        24,
+        references=TIMESTEP_ZERO,
+    ),
+    SmallModel("Chroma", known.Chroma, small.CHROMA, 16, TWO, 24),
+    SmallModel("Chroma Radiance", known.ChromaRadiance, small.RADIANCE, 3, (4, 4), 24),
+    SmallModel("SD3", known.SD3, small.SD3, 16, TWO, 24, pooled),
+    SmallModel(
+        "SD3.5 medium",
+        known.SD3,
+        {**small.SD3, "x_block_self_attn_layers": [0, 1]},
+        16,
+        TWO,
+        24,
+        pooled,
+    ),
+    SmallModel("Qwen-Image", known.QwenImage, small.QWEN, 16, FLAT, 24, mask="possible"),
+    SmallModel(
+        "Qwen-Image Edit",
+        known.QwenImage,
+        small.QWEN,
+        16,
+        FLAT,
+        24,
+        references=KONTEXT,
+        mask="possible",
+    ),
+    SmallModel(
+        "Qwen-Image Layered",
+        known.QwenImage,
+        {**small.QWEN, "use_additional_t_cond": True, "default_ref_method": "negative_index"},
+        16,
+        FLAT,
+        24,
+        references=KONTEXT,
+        grid=(3, 6, 8),
+    ),
+    SmallModel("Lumina 2", known.Lumina2, small.LUMINA, 16, TWO, 24),
+    SmallModel("Z-Image", known.ZImage, small.Z_IMAGE, 16, TWO, 24),
+    SmallModel(
+        "Z-Image with references", known.ZImage, small.Z_IMAGE, 16, TWO, 24, references=KONTEXT
+    ),
+    SmallModel(
+        "Z-Image Omni",
+        known.ZImage,
+        {**small.Z_IMAGE, "siglip_feat_dim": 16},
+        16,
+        TWO,
+        24,
+        seen_reference,
+        KONTEXT,
+    ),
+    SmallModel("HiDream-I1", known.HiDream, small.HIDREAM, 16, TWO, 24, llama),
+    SmallModel(
+        "HiDream-E1",
+        known.HiDream,
+        small.HIDREAM,
+        16,
+        TWO,
+        24,
+        llama,
+        References(grids=(), key="concat_latent_image", listed=False),
+    ),
+    SmallModel("OmniGen2", known.Omnigen2, small.OMNIGEN2, 16, TWO, 24, mask="needed"),
+    SmallModel(
+        "OmniGen2 with references",
+        known.Omnigen2,
+        small.OMNIGEN2,
+        16,
+        TWO,
+        24,
+        references=KONTEXT,
+        mask="needed",
+    ),
+    SmallModel("AuraFlow", known.AuraFlow, small.AURA, 4, TWO, 24),
+    SmallModel("Krea 2", known.Krea2, small.KREA2, 16, FLAT, 32),
+    SmallModel(
+        "Krea 2 with references",
+        known.Krea2,
+        {**small.KREA2, "default_ref_method": "index"},
+        16,
+        FLAT,
+        32,
+        references=KONTEXT,
+    ),
+    SmallModel("Lens", known.Lens, small.LENS, 128, ONE, 24, mask="possible"),
+    SmallModel("MageFlow", known.MageFlow, small.MAGE_FLOW, 128, ONE, 24, mask="possible"),
+    SmallModel(
+        "MageFlow with references",
+        known.MageFlow,
+        small.MAGE_FLOW,
+        128,
+        ONE,
+        24,
+        references=KONTEXT,
+    ),
+    SmallModel("JoyImage", known.JoyImage, small.JOY_IMAGE, 16, FLAT, 24),
+    SmallModel(
+        "JoyImage with references",
+        known.JoyImage,
+        small.JOY_IMAGE,
+        16,
+        FLAT,
+        24,
+        references=KONTEXT,
+    ),
+    SmallModel(
+        "HunyuanImage 2.1", known.HunyuanImage21, small.HUNYUAN_IMAGE, 64, ONE, 24, mask="possible"
+    ),
+    SmallModel(
+        "HunyuanImage 2.1 with letters",
+        known.HunyuanImage21,
+        {**small.HUNYUAN_IMAGE, "byt5": True},
+        64,
+        ONE,
+        24,
+        byte_text,
+    ),
+)

@@ -1,0 +1,41 @@
+"""Pictures of the narrow UNets, by ComfyUI's own sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import comfy.sample
+import torch
+from comfy.model_patcher import ModelPatcher
+
+
+def sample(
+    model: ModelPatcher,
+    *,
+    size: tuple[int, int] = (16, 16),
+    batch: int = 1,
+    steps: int = 2,
+    cfg: float = 4.0,
+    **options: Any,
+) -> torch.Tensor:
+    """Latents (batch, 4, *size) by ComfyUI's own sampler from a fixed seed and prompt."""
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.randn(batch, 4, *size, generator=generator)
+    pooled = torch.randn(1, 1280, generator=generator)
+    prompts = [
+        [[torch.randn(1, 7, 32, generator=generator), {"pooled_output": pooled}]] for _ in range(2)
+    ]
+    return comfy.sample.sample(
+        model,
+        noise,
+        steps,
+        cfg,
+        options.pop("sampler", "euler"),
+        "normal",
+        prompts[0],
+        prompts[1],
+        torch.zeros_like(noise),
+        seed=0,
+        disable_pbar=True,
+        **options,
+    )
