@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import cache
@@ -14,6 +16,9 @@ PROGRAMS = Path(sys.executable).parent
 
 # Linked under this name, since a checkout's folder name need not be one that Python can import.
 PACKAGE = "token_merge"
+THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+"""Of torch in the tests. Their models are so small that a second thread only waits; and where
+another program uses the same cores, it would wait for most of the time."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 
@@ -35,11 +40,15 @@ def main(arguments: list[str]) -> int:
         _run("mypy", *mypy_files, *packages, folder=types),
         # The program rather than `python -m pytest`, which would let our folder `nodes` be found
         # where ComfyUI imports its own module of that name.
-        _run("pytest", *arguments),
+        _run("pytest", *arguments, variables=THREADS),
     ]
     return next((code for code in codes if code), 0)
 
 
-def _run(program: str, *arguments: str, folder: Path = ROOT) -> int:
+def _run(
+    program: str, *arguments: str, folder: Path = ROOT, variables: Mapping[str, str] | None = None
+) -> int:
     print(f"\n{program} {' '.join(arguments)}", flush=True)
-    return subprocess.run([str(PROGRAMS / program), *arguments], cwd=folder).returncode
+    command = [str(PROGRAMS / program), *arguments]
+    environment = {**os.environ, **(variables or {})}
+    return subprocess.run(command, cwd=folder, env=environment).returncode

@@ -1,10 +1,45 @@
-"""Inputs that both nodes have."""
+"""Inputs that both nodes have, and how inputs become settings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from comfy_api.latest import io
 
+from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import MAX_BLOCKS, MAX_SEED, MAX_TOKENS, TransformerSettings
+
+Kind = TypeVar("Kind")
+
+
+def make_settings(kind: Callable[..., Kind], inputs: dict[str, Any]) -> Kind:
+    """Settings of ``kind`` from the inputs of a node; defaults for those that are missing.
+
+    Raises ValueError naming the input, its value and what is accepted.
+    """
+    rest = dict(inputs)
+
+    def take(**names: str) -> dict[str, Any]:
+        return {field: rest.pop(name) for field, name in names.items() if name in rest}
+
+    window = PercentWindow(**take(start="start_percent", end="end_percent"))
+    blocks = take(keep_first_blocks="keep_first_blocks", keep_last_blocks="keep_last_blocks")
+    return kind(window=window, transformer=TransformerSettings(**blocks), **rest)
+
+
+def explain_refusal(kind: Callable[..., object], **values: object) -> str | None:
+    """Why ``kind`` refuses these values, None where it does not.
+
+    A value that comes over a link is None before the graph runs; ``execute`` checks it.
+    """
+    if None in values.values():
+        return None
+    try:
+        kind(**values)
+    except ValueError as refusal:
+        return str(refusal)
+    return None
 
 
 def percent_window(what: str) -> list[io.Input]:
@@ -16,8 +51,8 @@ def percent_window(what: str) -> list[io.Input]:
             min=0.0,
             max=1.0,
             step=0.001,
-            tooltip=f"Share of the sampling schedule at which {what} starts. "
-            "Higher values leave the first steps exact, which settle what the picture becomes.",
+            tooltip=f"Where in the sampling schedule {what} starts. Above 0, the first steps run "
+            "on the plain model. The first steps decide what the picture shows.",
         ),
         io.Float.Input(
             "end_percent",
@@ -25,67 +60,46 @@ def percent_window(what: str) -> list[io.Input]:
             min=0.0,
             max=1.0,
             step=0.001,
-            tooltip=f"Share of the sampling schedule at which {what} ends. "
-            "Lower values leave the last steps exact.",
+            tooltip=f"Where in the sampling schedule {what} ends. Below 1, the last steps run on "
+            "the plain model.",
         ),
     ]
 
 
-def token_limits(budget: str) -> list[io.Input]:
-    """``max_tokens``, which ``budget`` explains, and ``min_tokens``.
+def optional_whole(name: str, most: int, tooltip: str) -> io.Input:
+    """A whole number from 0. Optional: workflows saved before it was there have no value for it."""
+    return io.Int.Input(
+        name, default=0, min=0, max=most, optional=True, advanced=True, tooltip=tooltip
+    )
 
-    Optional and last: workflows saved before they were there have no value for them.
-    """
+
+def token_limits(limit: str) -> list[io.Input]:
+    """``max_tokens``, which ``limit`` explains, and ``min_tokens``."""
     return [
-        io.Int.Input(
-            "max_tokens",
-            default=0,
-            min=0,
-            max=MAX_TOKENS,
-            optional=True,
-            advanced=True,
-            tooltip=f"Token budget: {budget} For very large pictures. 0: no limit.",
-        ),
-        io.Int.Input(
-            "min_tokens",
-            default=0,
-            min=0,
-            max=MAX_TOKENS,
-            optional=True,
-            advanced=True,
-            tooltip="Layers with fewer tokens than this are left alone. 0: none.",
+        optional_whole("max_tokens", MAX_TOKENS, f"For very large pictures. {limit} 0: no limit."),
+        optional_whole(
+            "min_tokens", MAX_TOKENS, "Layers with fewer tokens than this are skipped. 0: none."
         ),
     ]
 
 
 def transformer_inputs() -> list[io.Input]:
-    """The fields of ``TransformerSettings``. Optional and late, as ``token_limits``."""
-    defaults = TransformerSettings()
+    """The fields of ``TransformerSettings``."""
     return [
-        io.Int.Input(
+        optional_whole(
             "keep_first_blocks",
-            default=defaults.keep_first_blocks,
-            min=0,
-            max=MAX_BLOCKS,
-            optional=True,
-            advanced=True,
-            tooltip="Transformers: this many of the first blocks are left whole. "
-            "They settle the layout.",
+            MAX_BLOCKS,
+            "Transformers: this many of the first blocks are skipped. They decide the layout.",
         ),
-        io.Int.Input(
+        optional_whole(
             "keep_last_blocks",
-            default=defaults.keep_last_blocks,
-            min=0,
-            max=MAX_BLOCKS,
-            optional=True,
-            advanced=True,
-            tooltip="Transformers: this many of the last blocks are left whole. "
-            "They settle the detail.",
+            MAX_BLOCKS,
+            "Transformers: this many of the last blocks are skipped. They decide the detail.",
         ),
     ]
 
 
-def seed_of(what: str, *, optional: bool = False) -> io.Input:
+def seed_input(what: str, *, optional: bool = False) -> io.Input:
     """The seed of ``what`` a node draws; it never changes by itself between two runs."""
     return io.Int.Input(
         "seed",
@@ -95,16 +109,17 @@ def seed_of(what: str, *, optional: bool = False) -> io.Input:
         control_after_generate=False,
         optional=optional,
         advanced=True,
-        tooltip=f"Seed of {what}. Independent of the sampler's seed.",
+        tooltip=f"Seed of {what}. It is independent of the sampler's seed.",
     )
 
 
 def proportional_attention(where: str, without: str) -> io.Input:
-    """Whether a key weighs as much as the tokens it stands for. Optional and last."""
+    """Whether a key weighs as much as the tokens it stands for."""
     return io.Boolean.Input(
         "proportional_attention",
         default=True,
         optional=True,
         advanced=True,
-        tooltip=f"{where}a token that stands for several weighs as much as they did. {without}",
+        tooltip=f"{where}a key that stands for several tokens gets the weight of all of them. "
+        f"{without}",
     )

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 
 from ..tome_core.schedule import PercentWindow
-from ..tome_core.settings import (
-    MAX_FACTOR,
-    METHODS,
-    MIN_FACTOR,
-    DownsampleMethod,
-    DownsampleSettings,
-    TransformerSettings,
-)
+from ..tome_core.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
 from .hooks.registry import attach
 from .inputs import (
+    explain_refusal,
+    make_settings,
     percent_window,
     proportional_attention,
-    seed_of,
+    seed_input,
     token_limits,
     transformer_inputs,
 )
@@ -31,7 +28,7 @@ class TokenDownsample(io.ComfyNode):
             node_id="TokenDownsample",
             display_name="Token Downsample",
             category="model/patch",
-            description="Makes a model faster: attention reads keys and values from a smaller "
+            description="Makes a model faster: attention reads its keys and values from a smaller "
             "grid, while every token keeps its own query (ToDo).",
             search_aliases=["todo", "tome", "token downsampling", "speed up", "faster"],
             inputs=[
@@ -42,9 +39,9 @@ class TokenDownsample(io.ComfyNode):
                     min=MIN_FACTOR,
                     max=MAX_FACTOR,
                     step=0.25,
-                    tooltip="Divides both sides of the grid of keys and values in the layers at "
-                    "the finest resolution at which this model has self-attention: 2 leaves a "
-                    "quarter of them. 1 changes nothing.",
+                    tooltip="Divides the height and the width of the grid of keys and values, in "
+                    "the layers at the finest resolution at which this model has self-attention. "
+                    "2 keeps a quarter of the keys and values. 1 changes nothing there.",
                 ),
                 io.Float.Input(
                     "factor_level_2",
@@ -52,23 +49,23 @@ class TokenDownsample(io.ComfyNode):
                     min=MIN_FACTOR,
                     max=MAX_FACTOR,
                     step=0.25,
-                    tooltip="The same for the layers at the next coarser resolution. Useful for "
-                    "very large pictures.",
+                    tooltip="UNets: the same for the layers at the next coarser resolution. "
+                    "Useful for very large pictures.",
                 ),
                 io.Combo.Input(
                     "method",
                     options=list(METHODS),
                     default=METHODS[0],
-                    tooltip="How keys and values are resampled. stratified picks a random token "
-                    "of each cell, another one in every layer and step, so that errors do not "
-                    "add up. interleaved picks others for every group of queries too: nearer to "
-                    "the plain picture, a little slower. nearest-exact always picks the one in "
-                    "the middle.",
+                    tooltip="How keys and values are resampled. stratified keeps a random token "
+                    "of each cell and picks again in every layer and step, so that errors do not "
+                    "add up. interleaved also splits the queries at random into groups, and each "
+                    "group reads its own random keys: nearer to the plain picture, a little "
+                    "slower. nearest-exact always keeps the token in the middle.",
                 ),
                 *percent_window("downsampling"),
                 *token_limits(
-                    "downsamples more than the factors say "
-                    "where a layer would keep more keys and values than this."
+                    "Where the factors would keep more keys and values than this in a layer they "
+                    "act on, the grid is downsampled more."
                 ),
                 io.Float.Input(
                     "temporal_factor",
@@ -78,15 +75,15 @@ class TokenDownsample(io.ComfyNode):
                     step=0.25,
                     optional=True,
                     advanced=True,
-                    tooltip="Video transformers: divides the frames of keys and values too. "
-                    "1 keeps every frame.",
+                    tooltip="Video transformers: divides the number of frames of keys and values "
+                    "too. 1 keeps every frame.",
                 ),
                 *transformer_inputs(),
                 proportional_attention(
                     "Transformers: ",
-                    "Without it, the prompt gains weight against the picture.",
+                    "Without this, the prompt gains weight against the picture.",
                 ),
-                seed_of("the tokens that stratified and interleaved draw", optional=True),
+                seed_input("the tokens and groups that are random", optional=True),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -95,48 +92,9 @@ class TokenDownsample(io.ComfyNode):
     def validate_inputs(
         cls, start_percent: float | None = None, end_percent: float | None = None
     ) -> bool | str:
-        """Refuse what the ranges of single inputs cannot, before any node of the graph runs.
-
-        An input that comes over a link is None here; ``execute`` checks it.
-        """
-        if start_percent is None or end_percent is None:
-            return True
-        try:
-            PercentWindow(start_percent, end_percent)
-        except ValueError as refusal:
-            return str(refusal)
-        return True
+        """Refuse what the ranges of single inputs cannot, before any node of the graph runs."""
+        return explain_refusal(PercentWindow, start=start_percent, end=end_percent) or True
 
     @classmethod
-    def execute(
-        cls,
-        model: ModelPatcher,
-        factor: float,
-        factor_level_2: float,
-        method: DownsampleMethod,
-        start_percent: float,
-        end_percent: float,
-        max_tokens: int = 0,
-        min_tokens: int = 0,
-        temporal_factor: float = 1.0,
-        keep_first_blocks: int = 0,
-        keep_last_blocks: int = 0,
-        proportional_attention: bool = True,
-        seed: int = 0,
-    ) -> io.NodeOutput:
-        settings = DownsampleSettings(
-            factor=factor,
-            factor_level_2=factor_level_2,
-            method=method,
-            window=PercentWindow(start_percent, end_percent),
-            max_tokens=max_tokens,
-            min_tokens=min_tokens,
-            temporal_factor=temporal_factor,
-            transformer=TransformerSettings(
-                keep_first_blocks=keep_first_blocks,
-                keep_last_blocks=keep_last_blocks,
-            ),
-            proportional_attention=proportional_attention,
-            seed=seed,
-        )
-        return io.NodeOutput(attach(model, settings))
+    def execute(cls, model: ModelPatcher, **inputs: Any) -> io.NodeOutput:
+        return io.NodeOutput(attach(model, make_settings(DownsampleSettings, inputs)))

@@ -11,21 +11,24 @@ NODES = sorted((ROOT / "nodes").rglob("*.py"))
 COMFYUI = {"comfy", "comfy_api", "comfy_extras", "comfy_execution", "folder_paths", "nodes"}
 
 CORE_ORDER = [
-    "grid",
+    "checks",
     "schedule",
     "settings",
-    "plan",
+    "grid",
+    "draws",
+    "tokens",
+    "streams",
+    "cells",
     "tiles",
     "partition",
-    "matching",
-    "local_matching",
-    "tile_plan",
-    "cells",
+    "plan",
     "downsample",
-    "interleaving",
-    "attention",
-    "streams",
-    "matchers",
+    "query_groups",
+    "global_matching",
+    "local_matching",
+    "tile_matching",
+    "planning",
+    "proportional",
 ]
 """Lower ideas first: a file may import those before it."""
 
@@ -64,9 +67,48 @@ def test_nodes_never_import_comfyuis_own_module_of_that_name(path):
     assert "nodes" not in absolute_roots(path)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "nodes/hooks").glob("*.py")), ids=lambda p: p.stem)
-def test_hooks_do_not_know_the_nodes(path):
-    assert not any(dots == 2 for dots, _ in imported(path))
+HOOKS = ROOT / "nodes" / "hooks"
+ABOVE = {"registry"}
+"""The one shared hook that knows the architectures."""
+
+
+def own_modules(path: Path) -> set[str]:
+    """Modules of the pack that a hook imports, named from nodes/hooks on; "" is above it."""
+    folder = list(path.relative_to(HOOKS).parts[:-1])
+    found = set()
+    for dots, module in imported(path):
+        if dots:
+            inside = folder[: len(folder) - dots + 1] if dots <= len(folder) + 1 else None
+            names = [] if inside is None else [*inside, *filter(None, module.split("."))]
+            found.add(".".join(names))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(HOOKS.rglob("*.py")), ids=lambda p: p.stem)
+def test_hooks_import_downward_only(path):
+    """registry -> architectures -> shared hooks -> tome_core; never the nodes."""
+    others = {module.split(".")[0] for module in own_modules(path)} - {""}
+    architecture = path.relative_to(HOOKS).parts[0]
+    if architecture in ("unet", "transformer"):
+        assert not others & (ABOVE | {"unet", "transformer"} - {architecture})
+    elif path.stem not in ABOVE:
+        assert not others & (ABOVE | {"unet", "transformer"})
+    above = len(path.relative_to(HOOKS).parts) + 1
+    assert all(
+        module.startswith("tome_core") for dots, module in imported(path) if dots >= above
+    ), "imports a node"
+
+
+PLANS = {"MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "MergingPlan", "Plan"}
+SETTINGS = {"MergeSettings", "DownsampleSettings"}
+
+
+@pytest.mark.parametrize("path", [*CORE, *NODES], ids=lambda p: p.stem)
+def test_no_file_asks_what_class_a_plan_or_settings_are_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            names = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+            assert not names & (PLANS | SETTINGS)
 
 
 @pytest.mark.parametrize("path", [ROOT / "__init__.py", *CORE, *NODES], ids=lambda p: p.stem)

@@ -1,57 +1,42 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
-from .attention import mask_with_log_sizes, with_log_sizes
-from .cells import Cells
-from .downsample import DownsamplePlan
+from .draws import Draws
+from .global_matching import match_global
 from .grid import TokenGrid
-from .interleaving import Deal, InterleavedPlan
 from .local_matching import match_local
-from .matchers import plan_downsample, plan_merge, smaller_grid
-from .matching import match_global
-from .partition import (
-    Partition,
-    kth_partition,
-    random_partition,
-    seeded_generator,
-    strided_destinations,
-    strided_partition,
-)
-from .plan import MergePlan
-from .schedule import PercentWindow, step_of_sigma
+from .partition import Destinations, choose_every_kth, choose_random, choose_strided
+from .plan import MergePlan, MergingPlan, Plan, Skipped
+from .planning import LayerTokens, plan_layer
+from .proportional import add_size_channels, add_sizes_to_mask
+from .query_groups import QueryGroups
+from .schedule import PercentWindow
 from .settings import DownsampleSettings, MergeSettings, Settings, TransformerSettings
-from .streams import Stream, StreamPlan
-from .tile_plan import TilePlan, match_tiles
-from .tiles import Tiling
+from .streams import Stream
+from .tile_matching import match_tiles
 
 __all__ = [
-    "Cells",
-    "Deal",
-    "DownsamplePlan",
+    "Destinations",
     "DownsampleSettings",
-    "InterleavedPlan",
+    "Draws",
+    "LayerTokens",
     "MergePlan",
     "MergeSettings",
-    "Partition",
+    "MergingPlan",
     "PercentWindow",
+    "Plan",
+    "QueryGroups",
     "Settings",
+    "Skipped",
     "Stream",
-    "StreamPlan",
-    "TilePlan",
-    "Tiling",
     "TokenGrid",
     "TransformerSettings",
-    "kth_partition",
-    "mask_with_log_sizes",
+    "add_size_channels",
+    "add_sizes_to_mask",
+    "choose_every_kth",
+    "choose_random",
+    "choose_strided",
     "match_global",
     "match_local",
     "match_tiles",
-    "plan_downsample",
-    "plan_merge",
-    "random_partition",
-    "seeded_generator",
-    "smaller_grid",
-    "step_of_sigma",
-    "strided_destinations",
-    "strided_partition",
-    "with_log_sizes",
+    "plan_layer",
 ]

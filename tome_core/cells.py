@@ -2,73 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from .draws import Draws
 from .grid import TokenGrid
 
+Sides = tuple[Tensor, Tensor, Tensor]
+"""Along frames, height and width; each tensor broadcasts to (F', H', W')."""
 
-@dataclass(frozen=True)
-class Cells:
-    """``grid`` divided into as many boxes of whole tokens as ``smaller`` has tokens.
 
-    Side lengths differ by at most one token where a side of ``smaller`` does not divide that of
-    ``grid``; no token is left out. Neither side of ``smaller`` may be longer.
+def pick_nearest(
+    grid: TokenGrid, smaller: TokenGrid, device: torch.device, *, centred: bool
+) -> Tensor:
+    """The token that nearest-neighbour downsampling keeps of each cell. (M,) int64.
+
+    centred: pick at cell centres ("nearest-exact") instead of cell corners ("nearest").
     """
 
-    grid: TokenGrid
-    smaller: TokenGrid
+    def pick(side: int, smaller_side: int, axis: int) -> Tensor:
+        cell = torch.arange(smaller_side, device=device)
+        chosen = (2 * cell + centred) * side // (2 * smaller_side)
+        return _along(chosen, axis)
 
-    def nearest(self, *, centred: bool) -> Tensor:
-        """The token that nearest-neighbour downsampling keeps of each cell. (M,) int64.
+    sides = zip(grid.sides, smaller.sides, strict=True)
+    frame, y, x = (pick(side, count, axis) for axis, (side, count) in enumerate(sides))
+    return _number_tokens(grid, frame, y, x)
 
-        centred: pick at cell centres ("nearest-exact") instead of cell corners ("nearest").
-        """
 
-        def picks(side: int, smaller_side: int) -> Tensor:
-            cell = torch.arange(smaller_side)
-            if centred:
-                return (2 * cell + 1) * side // (2 * smaller_side)
-            return cell * side // smaller_side
+def draw_tokens(grid: TokenGrid, smaller: TokenGrid, times: int, draws: Draws) -> Tensor:
+    """Random tokens of each cell: stratified, or jittered, sampling. (times, M) int64.
 
-        grid, smaller = self.grid, self.smaller
-        frame = picks(grid.frames, smaller.frames)[:, None, None]
-        y = picks(grid.height, smaller.height)[:, None]
-        return self._numbers(frame, y, picks(grid.width, smaller.width))
+    Each draw is uniform over the cell. No token is drawn twice before the whole cell was drawn:
+    the draws go round the cell, from a random token on.
+    """
+    (frame, y, x), (frames, height, width) = _bound_cells(grid, smaller, draws.device)
+    sizes = frames * height * width  # (F', H', W')
+    turn = torch.arange(times, device=draws.device).view(-1, 1, 1, 1)
+    within = (draws.draw_below(sizes) + turn) % sizes  # (times, F', H', W')
+    frame = frame + within // (height * width)
+    y = y + within // width % height
+    return _number_tokens(grid, frame, y, x + within % width).view(times, -1)
 
-    def drawn(self, draws: int, generator: torch.Generator) -> Tensor:
-        """Random tokens of each cell: stratified, or jittered, sampling. (draws, M) int64.
 
-        Each draw is uniform over the cell, and none repeats another before the whole cell was
-        drawn: they go round the cell from a random token on. Drawn on the CPU, so that one seed
-        gives the same tokens on every device.
-        """
-        first, length = zip(*self._bounds(), strict=True)
-        frames, height, width = length
-        sizes = frames * height * width  # (F', H', W')
-        start = (torch.rand(sizes.shape, generator=generator) * sizes).long()
-        within = (start + torch.arange(draws).view(-1, 1, 1, 1)) % sizes  # (draws, F', H', W')
-        frame = first[0] + within // (height * width)
-        y = first[1] + within // width % height
-        return self._numbers(frame, y, first[2] + within % width).view(draws, -1)
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _bound_cells(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> tuple[Sides, Sides]:
+    """The first token of each cell, and the cell's length, along each axis.
 
-    def _bounds(self) -> list[tuple[Tensor, Tensor]]:
-        """First token and length of the cells along frames, height and width.
+    Side lengths differ by at most one token where a side of ``smaller`` does not divide that of
+    ``grid``; no token is left out.
+    """
+    bounds = [
+        torch.arange(count + 1, device=device) * side // count
+        for side, count in zip(grid.sides, smaller.sides, strict=True)
+    ]
+    first = tuple(_along(bound[:-1], axis) for axis, bound in enumerate(bounds))
+    length = tuple(_along(bound.diff(), axis) for axis, bound in enumerate(bounds))
+    return first, length  # type: ignore[return-value]  # three of each
 
-        Each to be broadcast to (F', H', W').
-        """
-        grid, smaller = self.grid, self.smaller
-        sides = (grid.frames, grid.height, grid.width)
-        counts = (smaller.frames, smaller.height, smaller.width)
-        found: list[tuple[Tensor, Tensor]] = []
-        for axis, (side, count) in enumerate(zip(sides, counts, strict=True)):
-            bounds = torch.arange(count + 1) * side // count
-            along = [-1 if other == axis else 1 for other in range(len(sides))]
-            found.append((bounds[:-1].view(along), bounds.diff().view(along)))
-        return found
 
-    def _numbers(self, frame: Tensor, y: Tensor, x: Tensor) -> Tensor:
-        """Token numbers of places that broadcast to (frames, height, width). (M,) int64."""
-        return ((frame * self.grid.height + y) * self.grid.width + x).flatten()
+def _along(values: Tensor, axis: int) -> Tensor:
+    """Values of one axis, to be broadcast over (frames, height, width)."""
+    return values.view([-1 if other == axis else 1 for other in range(3)])
+
+
+def _number_tokens(grid: TokenGrid, frame: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    """Token numbers of places that broadcast to (..., frames, height, width). Flattened."""
+    return ((frame * grid.height + y) * grid.width + x).flatten()

@@ -1,66 +1,124 @@
-"""Key and value downsampling on the token grid, ToDo (arXiv 2402.13573)."""
+"""Downsampling of keys and values on the token grid, ToDo (arXiv 2402.13573).
+
+These plans have no way back: queries stay whole.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .cells import Cells
+from .cells import pick_nearest
 from .grid import TokenGrid
-from .settings import CHOOSING_METHODS, DownsampleMethod
+from .settings import DownsampleMethod
+from .streams import Stream
+from .tokens import join_heads, split_heads, take_for_groups, take_tokens
 
 
 @dataclass(frozen=True)
-class DownsamplePlan:
-    """Tokens of ``grid`` resampled to those of ``smaller``, which spans the same picture.
+class ChoosingPlan:
+    """One token of each cell is kept, and all tokens that are not of the picture.
 
-    chosen: (M,) int64, tokens that stand for their cells where none may be averaged.
-    There is no way back: queries stay whole.
+    smaller: the grid of the kept tokens. chosen: (G, M) int64, those of each query group.
     """
 
-    grid: TokenGrid
+    stream: Stream
     smaller: TokenGrid
-    method: DownsampleMethod
     chosen: Tensor
 
     @classmethod
-    def of(
-        cls,
-        grid: TokenGrid,
-        smaller: TokenGrid,
-        method: DownsampleMethod,
-        generator: torch.Generator,
-    ) -> DownsamplePlan:
-        """generator: a CPU generator of the caller's; draws the tokens of "stratified".
+    def make(cls, stream: Stream, smaller: TokenGrid, numbers: Tensor) -> ChoosingPlan:
+        """numbers: (G, m) int64, tokens of the picture, one for each cell."""
+        return cls(stream, smaller, stream.extend_numbers(numbers, stream.length))
 
-        "interleaved" is "stratified" here: of a single group of queries.
-        """
-        cells = Cells(grid, smaller)
-        if method in ("stratified", "interleaved"):
-            chosen = cells.drawn(1, generator)[0]
-        else:
-            chosen = cells.nearest(centred=method != "nearest")
-        return cls(grid, smaller, method, chosen)
+    @property
+    def slots(self) -> int:
+        return self.chosen.shape[1]
+
+    @property
+    def groups(self) -> int:
+        return self.chosen.shape[0]
+
+    @property
+    def sizes(self) -> Tensor | None:
+        return share_sizes(self.stream, self.smaller, self.chosen.device)
+
+    def choose(self, x: Tensor) -> Tensor:
+        return take_tokens(x, self.chosen) if self.groups == 1 else take_for_groups(x, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
-        """ToDo sec. 3.2 with its published interpolation modes. (B, N, C) -> (B, M, C).
+        return self.choose(x)
 
-        "max" keeps the largest value of each cell, per channel. Frames are chosen, never mixed.
-        """
-        smaller = self.smaller
-        if smaller == self.grid:
-            return x
-        if self.method in CHOOSING_METHODS:
-            return x.index_select(1, self.chosen.to(x.device, non_blocking=True))  # (B, M, C)
-        size = (smaller.height, smaller.width)
-        kept_frames = replace(self.grid, frames=smaller.frames)
-        if kept_frames != self.grid:
-            frames = Cells(self.grid, kept_frames).nearest(centred=True)
-            x = x.index_select(1, frames.to(x.device, non_blocking=True))  # (B, F'·H·W, C)
-        image = kept_frames.unflatten(x)  # (B·F', C, H, W)
-        if self.method == "max":
-            return smaller.flatten(F.adaptive_max_pool2d(image, size))
-        return smaller.flatten(F.interpolate(image, size=size, mode=self.method))
+
+@dataclass(frozen=True)
+class InterpolationPlan:
+    """Values are means or maxima of the picture, resampled to ``smaller``.
+
+    mode: one that computes values, such as "bilinear".
+    chosen: (1, M) int64, the token in the middle of each cell, for what may not be averaged.
+    """
+
+    stream: Stream
+    smaller: TokenGrid
+    mode: DownsampleMethod
+    chosen: Tensor
+
+    groups = 1
+
+    @classmethod
+    def make(
+        cls, stream: Stream, smaller: TokenGrid, mode: DownsampleMethod, device: torch.device
+    ) -> InterpolationPlan:
+        middle = pick_nearest(stream.grid, smaller, device, centred=True)
+        return cls(stream, smaller, mode, stream.extend_numbers(middle[None], stream.length))
+
+    @property
+    def slots(self) -> int:
+        return self.chosen.shape[1]
+
+    @property
+    def sizes(self) -> Tensor | None:
+        return share_sizes(self.stream, self.smaller, self.chosen.device)
+
+    def choose(self, x: Tensor) -> Tensor:
+        return take_tokens(x, self.chosen)
+
+    def merge(self, x: Tensor) -> Tensor:
+        if x.ndim == 4:
+            return split_heads(self.merge(join_heads(x)), x.shape[1])
+        stream = self.stream
+        before, picture, after = x.split([stream.before, stream.grid.tokens, stream.after], 1)
+        resampled = resample(picture, stream.grid, self.smaller, self.mode)
+        return torch.cat([before, resampled, after], dim=1) if stream.others else resampled
+
+
+def resample(x: Tensor, grid: TokenGrid, smaller: TokenGrid, mode: DownsampleMethod) -> Tensor:
+    """ToDo sec. 3.2 with its published interpolation modes. (B, N, C) -> (B, M, C).
+
+    "max" keeps the largest value of each cell, per channel. Frames are chosen, never mixed.
+    """
+    size = (smaller.height, smaller.width)
+    fewer_frames = replace(grid, frames=smaller.frames)
+    if fewer_frames != grid:
+        x = x.index_select(1, pick_nearest(grid, fewer_frames, x.device, centred=True))
+    image = fewer_frames.unflatten(x)  # (B·F', C, H, W)
+    if mode == "max":
+        return smaller.flatten(F.adaptive_max_pool2d(image, size))
+    return smaller.flatten(F.interpolate(image, size=size, mode=mode))
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def share_sizes(stream: Stream, smaller: TokenGrid, device: torch.device) -> Tensor | None:
+    """Sizes of a downsampled stream, (1, M) float32: all cells count as equally large.
+
+    None where the stream is the picture alone: all keys then weigh alike, which softmax ignores.
+    """
+    if not stream.others:
+        return None
+    share = stream.grid.tokens / smaller.tokens
+    return stream.extend_sizes(torch.full((1, smaller.tokens), share, device=device))

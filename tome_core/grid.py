@@ -27,7 +27,7 @@ class TokenGrid:
                 raise ValueError(f"{name} is {side}, expected at least 1")
 
     @classmethod
-    def of_activations(cls, shape: Sequence[int]) -> TokenGrid:
+    def from_activations(cls, shape: Sequence[int]) -> TokenGrid:
         """Grid of a layer that flattens activations of shape (B, C, H, W) to H·W tokens.
 
         The activations are the only exact source: a UNet rounds up where it halves an odd side,
@@ -38,11 +38,16 @@ class TokenGrid:
         return cls(height=shape[2], width=shape[3])
 
     @property
+    def sides(self) -> tuple[int, int, int]:
+        """Frames, height and width."""
+        return self.frames, self.height, self.width
+
+    @property
     def tokens(self) -> int:
         """Length of the sequence."""
         return self.frames * self.height * self.width
 
-    def downsampled(self, factor: float, temporal_factor: float = 1.0) -> TokenGrid:
+    def downsample(self, factor: float, temporal_factor: float = 1.0) -> TokenGrid:
         """The grid with both sides divided by ``factor`` and the frames by ``temporal_factor``.
 
         Rounded down as in ToDo's published code, whose ``scale_factor=1 / factor`` floors; never

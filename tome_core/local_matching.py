@@ -9,38 +9,37 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
+from .global_matching import absorb_most_similar
 from .grid import TokenGrid
-from .matching import absorb_most_similar
+from .partition import Destinations
 from .plan import MergePlan
-from .tiles import Tiling, balanced_side
+from .tiles import Tiling, balance_side
 
 CELLS_PER_SIDE = 16
-"""Of a tile, at most: a token is compared with up to 324 destinations. Fewer are faster and find
-pairs that are less alike, see benchmarks/similarity.py."""
+"""Of a tile, at most: a token is compared with up to 18 x 18 dst tokens. Fewer are faster and find
+pairs that are less alike, see benchmarks/README.md, "similarity"."""
 
 
-def match_local(
-    metric: Tensor, grid: TokenGrid, dst: Tensor, stride_y: int, stride_x: int, merged: int
-) -> MergePlan:
-    """Merge the ``merged`` sources that are most similar to a destination nearby into it.
+def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> MergePlan:
+    """Merge the ``merged`` src tokens that are most similar to a dst nearby into it.
 
-    As ``match_global``, but a source is compared only with the destinations of its own tile of
-    cells and of the ring of cells around it: O(N·C).
+    As ``match_global``, but a token is compared only with the dst tokens of its own tile of cells
+    and of the ring of cells around that tile: O(N·C).
 
-    metric: (B, N, C) tokens whose cosine similarity decides. dst: (F, rows, columns) int64 token
-    numbers, one per stride_y x stride_x cell, see ``strided_destinations``. merged: R, clamped to
-    the number of sources.
+    Args:
+        metric: (B, N, C) tokens whose cosine similarity decides, for each image alone.
+        grid: where the N tokens lie.
+        dst: one token for each cell, see ``choose_strided``.
+        merged: R, how many tokens become fewer; at most the number of src tokens.
     """
-    cells_y, cells_x = cells_per_tile(grid, stride_y, stride_x)
-    tiling = Tiling(grid, cells_y * stride_y, cells_x * stride_x)
+    cells = count_cells(grid, dst)
+    tiling = Tiling(grid, cells[0] * dst.stride_y, cells[1] * dst.stride_x)
 
-    unit_dst = F.normalize(metric.index_select(1, dst.flatten()), dim=-1)  # (B, D, C)
-    nearby = _with_ring(
-        unit_dst.unflatten(1, dst.shape).flatten(0, 1), tiling, cells_y, cells_x, 0.0
-    )
+    unit_dst = F.normalize(metric.index_select(1, dst.flat), dim=-1)  # (B, D, C)
+    nearby = _add_ring(unit_dst.unflatten(1, dst.tokens.shape).flatten(0, 1), tiling, cells, 0.0)
     nearby = nearby.unflatten(0, (-1, tiling.tiles))  # (B, tiles, K, C)
-    slots = torch.arange(dst.numel(), device=metric.device).reshape(*dst.shape, 1)
-    nearby_slots = _with_ring(slots, tiling, cells_y, cells_x, -1).squeeze(-1)  # (tiles, K)
+    slots = torch.arange(dst.count, device=metric.device).reshape(*dst.tokens.shape, 1)
+    nearby_slots = _add_ring(slots, tiling, cells, -1).squeeze(-1)  # (tiles, K)
 
     similarity = tiling.fold(metric) @ nearby.mT  # (B, tiles, T, K), times the token's norm
     similarity.masked_fill_((nearby_slots < 0)[:, None], float("-inf"))
@@ -48,30 +47,28 @@ def match_local(
     nearest = nearby_slots.expand(len(metric), -1, -1).gather(2, which)
     best = tiling.unfold(best[..., None]).squeeze(-1)  # (B, N)
     norm = torch.linalg.vector_norm(metric, dim=-1).clamp_min(torch.finfo(metric.dtype).tiny)
-    return absorb_most_similar(
-        best / norm,
-        tiling.unfold(nearest[..., None]).squeeze(-1),
-        dst.flatten(),
-        min(merged, grid.tokens - dst.numel()),
-    )
+    nearest = tiling.unfold(nearest[..., None]).squeeze(-1)  # (B, N)
+    return absorb_most_similar(best / norm, nearest, dst, merged)
 
 
-def cells_per_tile(grid: TokenGrid, stride_y: int, stride_x: int) -> tuple[int, int]:
+def count_cells(grid: TokenGrid, dst: Destinations) -> tuple[int, int]:
     """Cells down and across a tile; tiles are as equal as they can be, so little is padded."""
     return (
-        balanced_side(math.ceil(grid.height / stride_y), CELLS_PER_SIDE),
-        balanced_side(math.ceil(grid.width / stride_x), CELLS_PER_SIDE),
+        balance_side(math.ceil(grid.height / dst.stride_y), CELLS_PER_SIDE),
+        balance_side(math.ceil(grid.width / dst.stride_x), CELLS_PER_SIDE),
     )
 
 
-def _with_ring(cells: Tensor, tiling: Tiling, cells_y: int, cells_x: int, fill: float) -> Tensor:
-    """Cells of each tile and of the ring of cells around it.
+def _add_ring(values: Tensor, tiling: Tiling, cells: tuple[int, int], fill: float) -> Tensor:
+    """Values of the cells of each tile and of the ring of cells around it.
 
-    cells: (P, rows, columns, C), one picture each. Returns (P·tile rows·tile columns, K, C) with
-    K = (cells_y + 2)·(cells_x + 2), ``fill`` beyond the picture.
+    values: (P, rows, columns, C), one picture each. cells: down and across a tile. Returns
+    (P·tile rows·tile columns, K, C) with K = (cells down + 2)·(cells across + 2), ``fill`` beyond
+    the picture.
     """
-    below = tiling.rows * cells_y - cells.shape[1] + 1
-    right = tiling.columns * cells_x - cells.shape[2] + 1
-    ringed = F.pad(cells, (0, 0, 1, right, 1, below), value=fill)
-    windows = ringed.unfold(1, cells_y + 2, cells_y).unfold(2, cells_x + 2, cells_x)
+    down, across = cells
+    below = tiling.rows * down - values.shape[1] + 1
+    right = tiling.columns * across - values.shape[2] + 1
+    ringed = F.pad(values, (0, 0, 1, right, 1, below), value=fill)
+    windows = ringed.unfold(1, down + 2, down).unfold(2, across + 2, across)
     return rearrange(windows, "p r k c y x -> (p r k) (y x) c")

@@ -1,94 +1,86 @@
-"""Which tokens may absorb others (dst) and which may be absorbed (src)."""
+"""Destinations: the tokens that others may merge into (dst). All other tokens are sources (src).
+
+They are the same for all images of a batch, so splitting the batch changes nothing.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from .draws import Draws
 from .grid import TokenGrid
 
 
 @dataclass(frozen=True)
-class Partition:
-    """Every token of a grid is either a source or a destination.
+class Destinations:
+    """tokens: (F, rows, columns) int64, one for each stride_y x stride_x cell of a frame.
 
-    src: (S,) int64, ascending token numbers. dst: (D,) int64. S + D = N.
-    The same for all images of a batch: splitting the batch changes nothing.
+    Destinations that lie in no cells are one row, with strides of 1.
     """
 
-    src: Tensor
-    dst: Tensor
+    tokens: Tensor
+    stride_y: int = 1
+    stride_x: int = 1
 
-    def to(self, device: torch.device) -> Partition:
-        return Partition(
-            self.src.to(device, non_blocking=True), self.dst.to(device, non_blocking=True)
-        )
+    @property
+    def flat(self) -> Tensor:
+        """(D,) int64."""
+        return self.tokens.flatten()
 
-    @classmethod
-    def of_destinations(cls, dst: Tensor, tokens: int) -> Partition:
-        """All tokens but ``dst``, (D,) on the CPU, are sources."""
-        is_src = torch.ones(tokens, dtype=torch.bool).index_fill_(0, dst, False)
-        return cls(src=is_src.nonzero().flatten(), dst=dst)
+    @property
+    def count(self) -> int:
+        """D."""
+        return self.tokens.numel()
 
 
-def strided_destinations(
-    grid: TokenGrid, stride_y: int, stride_x: int, generator: torch.Generator | None = None
-) -> Tensor:
-    """One token per stride_y x stride_x cell, ToMe for SD (arXiv 2303.17604) sec. 4.1.
+def choose_strided(
+    grid: TokenGrid, stride_y: int, stride_x: int, draws: Draws | None, device: torch.device
+) -> Destinations:
+    """One token of each stride_y x stride_x cell, ToMe for SD (arXiv 2303.17604) sec. 4.1.
 
-    generator: draws a token of each cell; None takes its first. Rows and columns beyond the last
-    whole cell have none, as in the paper's code. Built on the CPU, so that one seed gives the
-    same destinations on every device.
-
-    Returns token numbers, (frames, cells down, cells across) int64.
-    Raises ValueError where the grid is smaller than one cell.
+    draws: for a random token of each cell; None takes the first. Rows and columns beyond the last
+    whole cell have none, as in the paper's code. The grid must hold at least one cell.
     """
-    rows, columns = grid.height // stride_y, grid.width // stride_x
-    if rows == 0 or columns == 0:
-        raise ValueError(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
-    cells = (grid.frames, rows, columns)
-    if generator is None:
-        within = torch.zeros(cells, dtype=torch.int64)  # (F, rows, columns)
-    else:
-        within = torch.randint(stride_y * stride_x, cells, generator=generator)
-    frame = torch.arange(grid.frames)[:, None, None]
-    y = torch.arange(rows)[:, None] * stride_y + within // stride_x
-    x = torch.arange(columns) * stride_x + within % stride_x
-    return (frame * grid.height + y) * grid.width + x
+    cells = (grid.frames, grid.height // stride_y, grid.width // stride_x)
+    within = torch.zeros(cells, dtype=torch.int64, device=device)  # (F, rows, columns)
+    if draws:
+        within = draws.draw_below(within + stride_y * stride_x)
+    frame = torch.arange(cells[0], device=device)[:, None, None]
+    y = torch.arange(cells[1], device=device)[:, None] * stride_y + within // stride_x
+    x = torch.arange(cells[2], device=device) * stride_x + within % stride_x
+    return Destinations((frame * grid.height + y) * grid.width + x, stride_y, stride_x)
 
 
-def strided_partition(
-    grid: TokenGrid, stride_y: int, stride_x: int, generator: torch.Generator | None = None
-) -> Partition:
-    """The destinations of ``strided_destinations``; every other token is a source."""
-    dst = strided_destinations(grid, stride_y, stride_x, generator)
-    return Partition.of_destinations(dst.flatten(), grid.tokens)
-
-
-def kth_partition(tokens: int, k: int) -> Partition:
-    """Every k-th token is a destination: bipartite (k = 2) and k-th bipartite soft matching.
+def choose_every_kth(tokens: int, k: int, device: torch.device) -> Destinations:
+    """Every k-th token: bipartite (k = 2) and k-th bipartite soft matching.
 
     Source: ToMe (arXiv 2210.09461) sec. 3 and its code, which takes the last of every k. Tokens
-    beyond the last whole group, which that code drops, are sources.
-    Raises ValueError where there are fewer than k tokens.
+    beyond the last whole group, which that code drops, are sources. k is at most ``tokens``.
     """
-    if tokens < k:
-        raise ValueError(f"{tokens} tokens are fewer than one group of {k}")
-    dst = torch.arange(k - 1, tokens, k)
-    return Partition.of_destinations(dst, tokens)
+    return Destinations(torch.arange(k - 1, tokens, k, device=device)[None, None])
 
 
-def random_partition(tokens: int, sources: int, generator: torch.Generator) -> Partition:
-    """``sources`` random tokens are sources: random bipartite soft matching of ToMe's code."""
-    return Partition.of_destinations(
-        torch.randperm(tokens, generator=generator)[sources:].sort().values, tokens
-    )
+def choose_random(tokens: int, count: int, draws: Draws) -> Destinations:
+    """``count`` random tokens: random bipartite soft matching of ToMe's code."""
+    return Destinations(draws.draw_order(tokens)[:count].sort().values[None, None])
 
 
-def seeded_generator(*identity: int | str) -> torch.Generator:
-    """A CPU generator that depends on ``identity`` only, such as (seed, step, layer name)."""
-    digest = hashlib.blake2b(repr(identity).encode(), digest_size=8).digest()
-    return torch.Generator("cpu").manual_seed(int.from_bytes(digest, "big"))
+def fit_strides(grid: TokenGrid, stride_y: int, stride_x: int, kept: int) -> tuple[int, int]:
+    """The strides, both times the smallest whole number that leaves at most ``kept`` cells.
+
+    Only a limit of tokens asks for more than the strides themselves. A cell stays within the grid.
+    """
+    for times in range(1, max(grid.height, grid.width) + 1):
+        y, x = min(stride_y * times, grid.height), min(stride_x * times, grid.width)
+        if grid.frames * (grid.height // y) * (grid.width // x) <= kept:
+            break
+    return y, x
+
+
+def fit_k(tokens: int, k: int, kept: int) -> int:
+    """k, or the smallest larger number of which at most ``kept`` whole groups fit."""
+    return max(k, math.ceil(tokens / kept))

@@ -1,116 +1,137 @@
-"""A merge plan: which tokens become one, as index tensors."""
+"""A plan: how the tokens of one layer become fewer, as index tensors.
+
+Plans are data. They are made for a batch or for all batches (B is then 1), and every tensor that
+they reduce is (B, N, C), or (B, H, N, D) where heads are split off.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .streams import Stream
+from .tokens import join_heads, number_rows, split_heads, take_tokens
+
+
+class Plan(Protocol):
+    """How N tokens become M slots."""
+
+    @property
+    def slots(self) -> int:
+        """M, tokens that remain; of each query group where there are several."""
+
+    @property
+    def groups(self) -> int:
+        """G, query groups with keys of their own; 1 where all queries read the same keys."""
+
+    @property
+    def chosen(self) -> Tensor:
+        """The token that stands for each slot, (B or 1, M), or (G, M) of G groups. int64."""
+
+    @property
+    def sizes(self) -> Tensor | None:
+        """Tokens that each slot stands for, (B or 1, M) float32; None where all are equal."""
+
+    def choose(self, x: Tensor) -> Tensor:
+        """The token that stands for each slot. (B, N, C) -> (B or B·G, M, C)."""
+
+    def merge(self, x: Tensor) -> Tensor:
+        """What the plan makes of each slot's tokens. (B, N, C) -> (B or B·G, M, C)."""
+
+
+class MergingPlan(Plan, Protocol):
+    """A plan with a way back: it also serves queries and the tokens of the MLP."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, N) of the tokens that it merges."""
+
+    def unmerge(self, y: Tensor) -> Tensor:
+        """Give each token its slot's value. (B, M, C) -> (B, N, C)."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Nothing is reduced. reason: why, as the user reads it."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
 class MergePlan:
     """Token n of image b goes to slot ``assign[b, n]``; every slot holds at least one token.
 
-    assign: (B, N) int64 in [0, slots). Seen as (B, H, W) it is the token map.
-    slots: M, tokens that remain.
-    order: (B·N,) int64, rows of the flattened batch sorted by slot.
-    starts: (B·M,) int64, where in ``order`` each slot begins.
-    dst: (D,) int64, the destination tokens, in slots 0 to D - 1.
+    assign: (B, N) int64 in [0, M). Seen as (B, H, W) it is the token map.
+    chosen: (B, M) int64, the token that stands for each slot: its dst, or the one it holds.
     """
 
     assign: Tensor
-    slots: int
-    order: Tensor
-    starts: Tensor
-    dst: Tensor
+    chosen: Tensor
 
-    @classmethod
-    def from_assignment(cls, assign: Tensor, slots: int, dst: Tensor | None = None) -> MergePlan:
-        """Plan of a given (B, N) assignment to ``slots`` slots, none of them empty.
+    groups = 1
 
-        dst: the tokens that the first slots stand for; without, each slot's first token.
-        """
-        rows = _batched_rows(assign, slots)  # (B·N,)
-        sorted_rows, order = rows.sort(stable=True)
-        every_slot = torch.arange(assign.shape[0] * slots, device=assign.device)
-        starts = torch.searchsorted(sorted_rows, every_slot)  # (B·M,)
-        return cls(assign, slots, order, starts, assign.new_empty(0) if dst is None else dst)
+    @property
+    def slots(self) -> int:
+        return self.chosen.shape[1]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(B, N) of the tokens it merges."""
-        return (self.assign.shape[0], self.assign.shape[1])
+        return self.assign.shape[0], self.assign.shape[1]
 
-    @property
-    def chosen(self) -> Tensor:
-        """The token that stands for each slot where none may be averaged, (B, M) int64.
-
-        A slot's destination, or the one token that it holds.
-        """
-        batch, tokens = self.assign.shape
-        first = self.order[self.starts].unflatten(0, (batch, self.slots)) % tokens  # (B, M)
-        return torch.cat([self.dst.expand(batch, -1), first[:, self.dst.numel() :]], dim=1)
-
-    @property
+    @cached_property
     def sizes(self) -> Tensor:
+        return self._counts.to(torch.float32)
+
+    @cached_property
+    def _counts(self) -> Tensor:
         """Tokens in each slot, (B, M) int64."""
-        ends = torch.cat([self.starts[1:], self.starts.new_full((1,), self.order.numel())])
-        return (ends - self.starts).unflatten(0, (self.assign.shape[0], self.slots))
+        zeros = torch.zeros_like(self.chosen)
+        return zeros.scatter_add_(1, self.assign, torch.ones_like(self.assign))
+
+    def choose(self, x: Tensor) -> Tensor:
+        return take_tokens(x, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
-        """Mean per slot, ToMe (arXiv 2210.09461) sec. 3. (B, N, C) -> (B, M, C).
+        """Mean of each slot, ToMe (arXiv 2210.09461) sec. 3.
 
         One segment mean over sorted rows: deterministic on every device, unlike scattering with
         atomic adds, and accumulated in float32 for half-precision tokens.
         """
+        if x.ndim == 4:
+            return split_heads(self.merge(join_heads(x)), x.shape[1])
         rows = x.flatten(0, 1)  # (B·N, C)
+        slot_of_row = number_rows(self.assign, self.slots)  # (B·N,)
         if x.device.type == "mps":
-            merged = mean_by_index_add(rows, _batched_rows(self.assign, self.slots), self.sizes)
+            merged = mean_by_index_add(rows, slot_of_row, self._counts)
         else:
-            merged = F.embedding_bag(self.order, rows, self.starts, mode="mean")  # (B·M, C)
-        return merged.unflatten(0, (x.shape[0], self.slots))
-
-    def choose(self, x: Tensor) -> Tensor:
-        """The token that stands for each slot. (B, N, C) -> (B, M, C)."""
-        return _take(x, self.chosen)
-
-    def merge_weighted(self, x: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean per slot, weighted by the tokens that each token already stands for.
-
-        For merging what was merged before, ToMe (arXiv 2210.09461) sec. 3, "tracking token size".
-        x: (B, N, C). sizes: (B, N). Returns (B, M, C) and the new sizes, (B, M).
-        """
-        total = self.merge(x * sizes[..., None]) * self.sizes[..., None]  # (B, M, C)
-        merged_sizes = self.merge(sizes[..., None].to(x.dtype)).squeeze(-1) * self.sizes  # (B, M)
-        return total / merged_sizes[..., None], merged_sizes
+            order = slot_of_row.argsort(stable=True)
+            ends = self._counts.flatten().cumsum(0)
+            starts = ends - self._counts.flatten()  # (B·M,)
+            merged = F.embedding_bag(order, rows, starts, mode="mean")  # (B·M, C)
+        return merged.unflatten(0, self.chosen.shape)
 
     def unmerge(self, y: Tensor) -> Tensor:
-        """Copy each slot to its tokens. (B, M, C) -> (B, N, C)."""
-        return _take(y, self.assign)
+        return take_tokens(y, self.assign)
+
+    def extend(self, stream: Stream) -> MergePlan:
+        """The plan of a whole stream, whose picture this plan is of."""
+        length = stream.others + self.slots
+        return MergePlan(
+            stream.extend_numbers(self.assign, length),
+            stream.extend_numbers(self.chosen, stream.length),
+        )
 
 
-def mean_by_index_add(rows: Tensor, slot_rows: Tensor, sizes: Tensor) -> Tensor:
+def mean_by_index_add(rows: Tensor, slot_of_row: Tensor, counts: Tensor) -> Tensor:
     """Mean of the rows of each slot, for devices without ``embedding_bag``.
 
-    rows: (B·N, C). slot_rows: (B·N,) slot of each row. sizes: (B, M). Returns (B·M, C).
+    rows: (B·N, C). slot_of_row: (B·N,). counts: (B, M) rows of each slot. Returns (B·M, C).
     """
-    total = rows.new_zeros(sizes.numel(), rows.shape[1], dtype=torch.float32)  # (B·M, C)
-    total.index_add_(0, slot_rows, rows.float())
-    return (total / sizes.reshape(-1, 1)).to(rows.dtype)
-
-
-def _take(x: Tensor, numbers: Tensor) -> Tensor:
-    """Rows by number, image by image. x: (B, N, C). numbers: (B, n). Returns (B, n, C)."""
-    rows = _batched_rows(numbers, x.shape[1])  # (B·n,)
-    return x.flatten(0, 1).index_select(0, rows).unflatten(0, numbers.shape)
-
-
-def _batched_rows(numbers: Tensor, of_each: int) -> Tensor:
-    """Slots or tokens of all images numbered through. (B, n) -> (B·n,).
-
-    of_each: how many an image has.
-    """
-    first = torch.arange(numbers.shape[0], device=numbers.device)[:, None] * of_each  # (B, 1)
-    return (numbers + first).flatten()
+    total = rows.new_zeros(counts.numel(), rows.shape[1], dtype=torch.float32)  # (B·M, C)
+    total.index_add_(0, slot_of_row, rows.float())
+    return (total / counts.reshape(-1, 1)).to(rows.dtype)

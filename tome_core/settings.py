@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import ClassVar, Literal, Protocol, get_args
 
+from .checks import check_choice, check_flag, check_number, check_whole
 from .schedule import PercentWindow
+
+Part = Literal["queries", "keys and values", "queries of cross-attention", "tokens of the MLP"]
+"""What one setting can reduce in a layer."""
 
 Target = Literal["queries, keys and values", "keys and values", "queries"]
 DownsampleMethod = Literal[
@@ -13,12 +18,9 @@ DownsampleMethod = Literal[
 ]
 Matching = Literal["local", "global", "k-th", "random", "toma"]
 
+PARTS: tuple[Part, ...] = get_args(Part)
 TARGETS: tuple[Target, ...] = get_args(Target)
 METHODS: tuple[DownsampleMethod, ...] = get_args(DownsampleMethod)
-CHOOSING_METHODS = frozenset[DownsampleMethod](
-    {"interleaved", "stratified", "nearest-exact", "nearest"}
-)
-"""Keys and values that they leave are tokens that were there, never means."""
 MATCHINGS: tuple[Matching, ...] = get_args(Matching)
 
 MAX_RATIO = 0.9
@@ -30,14 +32,49 @@ MAX_TOKENS = 2**20
 MAX_BLOCKS = 100
 
 
-def _check_whole(name: str, value: int, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ValueError(f"{name} is {value!r}, expected a whole number from {least} to {most}")
+class Settings(Protocol):
+    """What both kinds of settings have."""
 
+    node_name: ClassVar[str]
 
-def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}")
+    @property
+    def window(self) -> PercentWindow: ...
+    @property
+    def min_tokens(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def refresh_steps(self) -> int: ...
+    @property
+    def transformer(self) -> TransformerSettings: ...
+    @property
+    def proportional_attention(self) -> bool: ...
+    @property
+    def mixes_keys(self) -> bool:
+        """True where every key that is left is a weighted mean of tokens."""
+
+    @property
+    def unet_inputs(self) -> tuple[str, ...]:
+        """The inputs that are on and act on UNets only."""
+
+    @property
+    def is_identity(self) -> bool:
+        """True where every layer would keep all its tokens."""
+
+    @property
+    def groups_queries(self) -> bool:
+        """True where queries are split into groups."""
+
+    @property
+    def weighs_keys(self) -> bool:
+        """True where the keys of a UNet's layer come to stand for different numbers of tokens."""
+
+    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
+        """What is reduced in a layer.
+
+        downsample: the latent's side over the side of the layer's grid. resolutions: this number
+        for all layers of the model, finest first.
+        """
 
 
 @dataclass(frozen=True)
@@ -51,8 +88,8 @@ class TransformerSettings:
     keep_last_blocks: int = 0
 
     def __post_init__(self) -> None:
-        _check_whole("keep_first_blocks", self.keep_first_blocks, 0, MAX_BLOCKS)
-        _check_whole("keep_last_blocks", self.keep_last_blocks, 0, MAX_BLOCKS)
+        check_whole("keep_first_blocks", self.keep_first_blocks, 0, MAX_BLOCKS)
+        check_whole("keep_last_blocks", self.keep_last_blocks, 0, MAX_BLOCKS)
 
     def keeps(self, block: int, blocks: int) -> bool:
         """True where the block with number ``block`` of ``blocks`` is left whole."""
@@ -63,24 +100,34 @@ class TransformerSettings:
 class MergeSettings:
     """Token merging, ToMe for Stable Diffusion (arXiv 2303.17604).
 
-    ratio: share of a layer's tokens that is merged away, 0 to 1 - 1 / (stride_x · stride_y);
-    matchings without cells ("random", "toma") take up to 0.9.
-    max_downsample: acts on layers downsampled at most this much; None: the model's finest.
-    target: which token sequences of self-attention are merged.
-    stride_x, stride_y: one destination token per cell of this size, in tokens.
-    random_destinations: a random token of each cell instead of its first; drawn from ``seed``.
-    merge_cross_attention, merge_mlp: also merge these layers' queries and tokens.
-    matching: how similar tokens are found, see matchers.py.
-    refresh_steps: 0 plans in every layer of every step; n shares one plan among the layers of a
-    resolution and keeps it for n steps.
-    max_tokens: most tokens left in a layer, whatever the ratio; 0 is no limit.
-    min_tokens: layers with fewer tokens are left alone; 0 is none.
-    transformer: what acts on transformers alone.
-    proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
-    (arXiv 2210.09461) eq. 1.
+    Args:
+        ratio: share of a layer's tokens that is merged away, from 0 to
+            1 - 1 / (stride_x · stride_y). The matchings "random" and "toma" use no strides and
+            take up to 0.9.
+        max_downsample: acts on layers downsampled at most this much; None: the model's finest.
+        target: which tokens of self-attention are merged.
+        window: the part of the schedule in which it acts.
+        stride_x, stride_y: width and height, in tokens, of the cell that has one dst token.
+        random_destinations: the dst is a random token of its cell, drawn from ``seed``, instead
+            of the first one.
+        seed: of all that is drawn.
+        merge_cross_attention, merge_mlp: also merge the queries of cross-attention and the tokens
+            of the MLP.
+        matching: how similar tokens are found, see planning.py.
+        refresh_steps: 0: every layer has its own plan in every step. n: the layers of one
+            resolution share a plan, which is kept for n steps.
+        max_tokens: most tokens that a layer keeps, whatever the ratio; 0: no limit.
+        min_tokens: layers with fewer tokens are skipped; 0: none.
+        transformer: what acts on transformers alone.
+        proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
+            (arXiv 2210.09461) eq. 1, and is the key of its dst. Off: it is the mean of its
+            tokens and weighs as much as one key, as in ToMe for Stable Diffusion.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
+
+    node_name: ClassVar[str] = "Token Merge"
+    groups_queries: ClassVar[bool] = False
 
     ratio: float = 0.5
     max_downsample: int | None = None
@@ -100,55 +147,82 @@ class MergeSettings:
     proportional_attention: bool = True
 
     def __post_init__(self) -> None:
-        _check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
-        _check_whole("stride_y", self.stride_y, 1, MAX_STRIDE)
-        _check_choice("matching", self.matching, MATCHINGS)
-        has_cells = self.matching not in ("random", "toma")
-        most = min(MAX_RATIO, 1 - 1 / (self.stride_x * self.stride_y)) if has_cells else MAX_RATIO
-        if not 0.0 <= self.ratio <= most:  # also refuses NaN
+        check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
+        check_whole("stride_y", self.stride_y, 1, MAX_STRIDE)
+        check_choice("matching", self.matching, MATCHINGS)
+        if self.matching in ("random", "toma"):
+            check_number("ratio", self.ratio, 0.0, MAX_RATIO)
+        else:
+            most = min(MAX_RATIO, 1 - 1 / (self.stride_x * self.stride_y))
             strides = f" with stride_x {self.stride_x} and stride_y {self.stride_y}"
-            raise ValueError(
-                f"ratio is {self.ratio}, expected 0.0 to {most:.4g}{strides if has_cells else ''}"
-            )
+            check_number("ratio", self.ratio, 0.0, most, strides)
         if self.max_downsample is not None:
-            _check_choice("max_downsample", self.max_downsample, (1, 2, 4, 8))
-        _check_choice("target", self.target, TARGETS)
-        _check_whole("seed", self.seed, 0, MAX_SEED)
-        _check_whole("refresh_steps", self.refresh_steps, 0, MAX_REFRESH_STEPS)
-        _check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
-        _check_whole("min_tokens", self.min_tokens, 0, MAX_TOKENS)
+            check_choice("max_downsample", self.max_downsample, (1, 2, 4, 8))
+        check_choice("target", self.target, TARGETS)
+        for name in ("random_destinations", "merge_cross_attention", "merge_mlp"):
+            check_flag(name, getattr(self, name))
+        check_whole("refresh_steps", self.refresh_steps, 0, MAX_REFRESH_STEPS)
+        _check_shared(self)
 
     @property
     def is_identity(self) -> bool:
-        """True where no token would ever be merged."""
         return self.ratio == 0.0 and self.max_tokens == 0
 
     @property
-    def merges_queries(self) -> bool:
-        return self.target != "keys and values"
+    def mixes_keys(self) -> bool:
+        return self.matching == "toma"
 
     @property
-    def merges_keys_and_values(self) -> bool:
-        return self.target != "queries"
+    def unet_inputs(self) -> tuple[str, ...]:
+        names = ("merge_cross_attention", "merge_mlp")
+        return tuple(name for name in names if getattr(self, name))
+
+    @property
+    def weighs_keys(self) -> bool:
+        merges_keys = self.target != "queries"
+        return merges_keys and self.proportional_attention and not self.mixes_keys
+
+    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
+        if downsample > (self.max_downsample or resolutions[0]):
+            return frozenset()
+        acts: dict[Part, bool] = {
+            "queries": self.target != "keys and values",
+            "keys and values": self.target != "queries",
+            "queries of cross-attention": self.merge_cross_attention,
+            "tokens of the MLP": self.merge_mlp,
+        }
+        return frozenset(part for part in PARTS if acts[part])
 
 
 @dataclass(frozen=True)
 class DownsampleSettings:
-    """Key and value downsampling, ToDo (arXiv 2402.13573).
+    """Downsampling of keys and values, ToDo (arXiv 2402.13573).
 
-    factor: divides both sides of the grid of keys and values in the model's finest
-    self-attention layers, 1 to 8; it need not be whole. factor_level_2: the same one resolution
-    coarser. method: how keys and values are resampled; keys of transformers are always chosen.
-    seed: of the tokens that "stratified" and "interleaved" draw.
-    temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
-    max_tokens: most keys and values left in a layer of these two resolutions; 0 is no limit.
-    min_tokens: layers with fewer tokens are left alone; 0 is none.
-    transformer: what acts on transformers alone.
-    proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
-    (arXiv 2210.09461) eq. 1.
+    Args:
+        factor: divides both sides of the grid of keys and values in the model's finest
+            self-attention layers, 1 to 8; it need not be whole.
+        factor_level_2: the same for the layers at the next coarser resolution.
+        method: how keys and values are resampled. Keys of transformers are always chosen, since
+            they carry positions.
+        window: the part of the schedule in which it acts.
+        max_tokens: most keys and values that a layer of these two resolutions keeps; 0: no limit.
+        min_tokens: layers with fewer tokens are skipped; 0: none.
+        temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
+        transformer: what acts on transformers alone.
+        proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
+            (arXiv 2210.09461) eq. 1.
+        seed: of the tokens and groups that "stratified" and "interleaved" draw.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
+
+    node_name: ClassVar[str] = "Token Downsample"
+    refresh_steps: ClassVar[int] = 0
+    """A plan costs nothing here: each layer has its own in each step."""
+    mixes_keys: ClassVar[bool] = False
+    unet_inputs: ClassVar[tuple[str, ...]] = ()
+    weighs_keys: ClassVar[bool] = False
+    """All keys of a UNet's layer stand for equally many tokens."""
 
     factor: float = 2.0
     factor_level_2: float = 1.0
@@ -163,23 +237,32 @@ class DownsampleSettings:
 
     def __post_init__(self) -> None:
         for name in ("factor", "factor_level_2", "temporal_factor"):
-            value = getattr(self, name)
-            if not MIN_FACTOR <= value <= MAX_FACTOR:  # also refuses NaN
-                raise ValueError(f"{name} is {value}, expected {MIN_FACTOR} to {MAX_FACTOR}")
-        _check_choice("method", self.method, METHODS)
-        _check_whole("seed", self.seed, 0, MAX_SEED)
-        _check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
-        _check_whole("min_tokens", self.min_tokens, 0, MAX_TOKENS)
+            check_number(name, getattr(self, name), MIN_FACTOR, MAX_FACTOR)
+        check_choice("method", self.method, METHODS)
+        _check_shared(self)
 
     @property
     def is_identity(self) -> bool:
-        """True where every layer would keep all its keys and values."""
-        return self.factors == (1.0, 1.0) and self.temporal_factor == 1.0 and self.max_tokens == 0
+        factors = (self.factor, self.factor_level_2, self.temporal_factor)
+        return factors == (1.0, 1.0, 1.0) and self.max_tokens == 0
 
     @property
-    def factors(self) -> tuple[float, float]:
-        """Factor per resolution with self-attention, finest first."""
-        return (self.factor, self.factor_level_2)
+    def groups_queries(self) -> bool:
+        return self.method == "interleaved"
+
+    def find_factor(self, downsample: int, resolutions: Sequence[int]) -> float:
+        """The factor of a layer; 1 beyond the second resolution. Args as ``find_parts``."""
+        factors = (self.factor, self.factor_level_2)
+        return dict(zip(resolutions, factors, strict=False)).get(downsample, 1.0)
+
+    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
+        has_limit = self.max_tokens > 0 and downsample in resolutions[:2]
+        fewer = self.temporal_factor > 1 or self.find_factor(downsample, resolutions) > 1
+        return frozenset({"keys and values"} if has_limit or fewer else ())
 
 
-Settings = MergeSettings | DownsampleSettings
+def _check_shared(settings: MergeSettings | DownsampleSettings) -> None:
+    check_whole("seed", settings.seed, 0, MAX_SEED)
+    check_whole("max_tokens", settings.max_tokens, 0, MAX_TOKENS)
+    check_whole("min_tokens", settings.min_tokens, 0, MAX_TOKENS)
+    check_flag("proportional_attention", settings.proportional_attention)

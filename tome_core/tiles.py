@@ -67,12 +67,12 @@ class Tiling:
         picture = picture[:, :, : grid.height, : grid.width]
         return rearrange(picture, "b f h w c -> b (f h w) c")
 
-    def inside(self, device: torch.device) -> Tensor:
-        """True where a tile holds a token and not padding, (tiles, height·width)."""
-        tokens = torch.ones(1, self.grid.tokens, 1, dtype=torch.bool, device=device)
-        return self.fold(tokens)[0, :, :, 0]
+    def number_tokens(self, device: torch.device) -> Tensor:
+        """The number of each tile's tokens, -1 for padding. (tiles, height·width) int64."""
+        numbers = torch.arange(1, self.grid.tokens + 1, device=device)[None, :, None]
+        return self.fold(numbers)[0, :, :, 0] - 1
 
 
-def balanced_side(side: int, most: int) -> int:
-    """The side of tiles that cut ``side`` into the fewest of at most ``most``, evenly."""
+def balance_side(side: int, most: int) -> int:
+    """The side of a tile, at most ``most``, so that the fewest tiles cover ``side`` evenly."""
     return math.ceil(side / math.ceil(side / most))

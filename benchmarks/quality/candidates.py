@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 from token_merge.tome_core import (
+    Draws,
+    LayerTokens,
     MergePlan,
     MergeSettings,
+    Stream,
     TokenGrid,
-    plan_merge,
-    seeded_generator,
+    plan_layer,
 )
 from torch import Tensor
 
@@ -61,7 +64,7 @@ class _Block:
     merging: Merging
     plan: MergePlan | None = None
     sizes: Tensor | None = None
-    generator: Any = field(default_factory=lambda: seeded_generator("candidates"))
+    calls: count[int] = field(default_factory=count)
 
     def merge(
         self, n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
@@ -69,15 +72,16 @@ class _Block:
         if not is_finest(extra_options, FINEST):
             return n, context, value
         settings = self.merging.settings
-        grid = TokenGrid.of_activations(extra_options["activations_shape"])
-        plan = plan_merge(n, grid, settings, self.generator)
+        grid = TokenGrid.from_activations(extra_options["activations_shape"])
+        draws = Draws(("candidates", next(self.calls)), n.device)
+        plan = plan_layer(settings, LayerTokens(Stream(grid), lambda: n, draws))
         assert isinstance(plan, MergePlan)
         mean = plan.merge(n)
         picked = plan.choose(n)
         queries, keys, values = n, context, value
-        if settings.merges_queries:
+        if settings.target != "keys and values":
             queries, self.plan = picked if self.merging.chosen_queries else mean, plan
-        if settings.merges_keys_and_values:
+        if settings.target != "queries":
             keys = picked if self.merging.chosen_keys else mean
             values = picked if self.merging.chosen_values else mean
             self.sizes = plan.sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -11,6 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .. import loading, machine
 from ..trained.places import WEIGHTS
 from . import places
+
+if TYPE_CHECKING:
+    from .patches import PictureVariant
 
 WIDTH = 130
 """Of the table; a narrower terminal breaks its lines, which is better than losing columns."""
@@ -89,7 +93,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
     if note:
         report.settings["note"] = note
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    chosen = list_variants(options.model)
+    chosen = _choose(list_variants(options.model), options.only)
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         if "predictions" in options.parts:
             measure.measure_predictions(bench, chosen, report, place, progress)
@@ -105,6 +109,15 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
     report.write(place)
     console.print(tables.build_table(report))
     console.print(f"Numbers: {place}", soft_wrap=True)
+
+
+def _choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
+    """Those with these names; all where none is named."""
+    known = {variant.name: variant for variant in variants}
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise RuntimeError(f"--only is {unknown[0]!r}, expected names out of {', '.join(known)}")
+    return [known[name] for name in names] if names else variants
 
 
 def _draw(options: argparse.Namespace, console: Console) -> None:
@@ -155,6 +168,9 @@ def _parse(arguments: list[str], kept: Path) -> argparse.Namespace:
         default=["predictions", "speed", "pictures"],
     )
     measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
+    measure.add_argument(
+        "--only", nargs="+", metavar="NAME", help="variants, as the table names them; default: all"
+    )
     measure.add_argument("--rounds", type=int, default=3, metavar="N", help="of timing")
     measure.add_argument(
         "--note", metavar="TEXT", help="kept in the file: what its numbers are to be read with"

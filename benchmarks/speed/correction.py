@@ -1,13 +1,13 @@
 """How near attention on fewer keys comes to whole attention: with and without the log of sizes.
 
 Fewer keys of the picture leave more of the softmax to the prompt; adding the log of the number of
-tokens that a key stands for gives it back (``tome_core/attention.py``). Measured on features of
+tokens that a key stands for gives it back (``tome_core/proportional.py``). Measured on features of
 photographs with Flux's positions. Projections and prompts are random: no checkpoint is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,14 +19,15 @@ from einops import rearrange
 from token_merge.nodes.hooks.attention_call import AttentionCall
 from token_merge.tome_core import (
     DownsampleSettings,
+    Draws,
+    LayerTokens,
     MergeSettings,
+    Plan,
+    Settings,
+    Skipped,
     Stream,
-    StreamPlan,
-    TilePlan,
     TokenGrid,
-    plan_downsample,
-    plan_merge,
-    seeded_generator,
+    plan_layer,
 )
 from torch import Tensor
 
@@ -48,45 +49,44 @@ FEATURES = 128
 
 @dataclass(frozen=True)
 class KeyReduction:
-    """plan: of a picture whose keys are given. averaged: values are, rather than chosen as keys."""
+    """averaged: values are averaged, rather than chosen as keys are."""
 
     name: str
-    plan: Callable[[Stream, Tensor], StreamPlan]
+    settings: Settings
     averaged: bool
 
     def error(
         self, call: AttentionCall, stream: Stream, whole: Tensor, *, corrected: bool
     ) -> float:
         """Squared error of the picture's outputs, as a share of what they are squared."""
-        plan = self.plan(stream, call.k)
+        plan = _plan(self.settings, stream, call.k)
         v = plan.merge(call.v) if self.averaged else plan.choose(call.v)
         fewer = replace(call, k=plan.choose(call.k), v=v)
-        if corrected:
-            out = fewer.run_with_sizes(attention_pytorch, plan.sizes(v.device))
+        if corrected and plan.sizes is not None:
+            out = fewer.run_with_mask(attention_pytorch, plan.sizes)
         else:
             out = fewer.run(attention_pytorch)
         return ((out - whole).square().sum() / whole.square().sum()).item()
 
 
-def _merging(stream: Stream, keys: Tensor) -> StreamPlan:
-    chosen = MergeSettings(settings.MERGE_KEYS.ratio, target="keys and values")
-    metric = stream.picture(keys).mean(dim=1)  # (B, N, D)
-    plan = plan_merge(metric, stream.grid, chosen, seeded_generator("correction"))
-    assert not isinstance(plan, TilePlan)  # of the matching "toma" alone
-    return StreamPlan(stream, plan)
+def _plan(settings: Settings, stream: Stream, keys: Tensor) -> Plan:
+    def find_metric() -> Tensor:
+        return stream.take_picture(keys).mean(dim=1)  # (B, N, D)
+
+    plan = plan_layer(
+        settings, LayerTokens(stream, find_metric, Draws(("correction",), keys.device))
+    )
+    assert not isinstance(plan, Skipped)
+    return plan
 
 
-def _downsampling(stream: Stream, keys: Tensor) -> StreamPlan:
-    chosen = DownsampleSettings(settings.DOWNSAMPLE_2.factor, method="area")
-    generator = seeded_generator("correction")
-    return StreamPlan(stream, plan_downsample(stream.grid, chosen, chosen.factor, generator))
-
-
+MERGING = MergeSettings(settings.MERGE_KEYS.ratio, target="keys and values")
+DOWNSAMPLING = DownsampleSettings(settings.DOWNSAMPLE_2.factor, method="area")
 REDUCTIONS = tuple(
-    KeyReduction(f"{name}, values {'averaged' if averaged else 'chosen'}", plan, averaged)
-    for name, plan in (
-        (f"downsample ×{settings.DOWNSAMPLE_2.factor}", _downsampling),
-        (f"merge {settings.RATIO}", _merging),
+    KeyReduction(f"{name}, values {'averaged' if averaged else 'chosen'}", chosen, averaged)
+    for name, chosen in (
+        (f"downsample ×{settings.DOWNSAMPLE_2.factor}", DOWNSAMPLING),
+        (f"merge {settings.RATIO}", MERGING),
     )
     for averaged in (False, True)
 )
@@ -100,7 +100,7 @@ def measure(
     photographs: Sequence[str] = PHOTOGRAPHS,
 ) -> list[Correction]:
     """Every reduction, mean over the photographs. prompt_tokens: 0 is the picture alone."""
-    stream = Stream(prompt_tokens, TokenGrid(side, side))
+    stream = Stream(TokenGrid(side, side), before=prompt_tokens)
     errors = {reduction.name: ([0.0], [0.0]) for reduction in REDUCTIONS}
     sharing = 0.0
     for name in photographs:
@@ -138,7 +138,7 @@ def picture_queries(tokens: Tensor, stream: Stream, sharpness: float) -> Attenti
     )
     rotation = _positions(stream)
     q, k = (apply_rope1(F.layer_norm(x, (CHANNELS,)), rotation) for x in (q, k))
-    q = stream.picture(q) * sharpness
+    q = stream.take_picture(q) * sharpness
     return AttentionCall(q, k, v, HEADS, None, skip_output_reshape=True, options={})
 
 

@@ -165,7 +165,7 @@ class Clip:
             height=math.ceil(self.height / PATCH),
             width=math.ceil(self.width / PATCH),
         )
-        return Stream(self.prompt_tokens if self.transformer.joint else 0, grid)
+        return Stream(grid, before=self.prompt_tokens if self.transformer.joint else 0)
 
     def request(self, config: dict[str, Any]) -> Request:
         """One row, on a GPU too: Flux is not called with a negative prompt."""

@@ -8,7 +8,14 @@ from functools import partial
 from statistics import median
 
 import torch
-from token_merge.tome_core import MergeSettings, TokenGrid, plan_merge, seeded_generator
+from token_merge.tome_core import (
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Stream,
+    TokenGrid,
+    plan_layer,
+)
 from tomesd.merge import bipartite_soft_matching_random2d
 from torch import Tensor
 
@@ -81,7 +88,8 @@ def _methods(
 
 
 def _plan(metric: Tensor, grid: TokenGrid, settings: MergeSettings) -> object:
-    return plan_merge(metric, grid, settings, seeded_generator("benchmark"))
+    draws = Draws(("benchmark",), metric.device)
+    return plan_layer(settings, LayerTokens(Stream(grid), lambda: metric, draws))
 
 
 def _fits(matching: str, metric: Tensor, planning: Planning, name: str) -> bool:

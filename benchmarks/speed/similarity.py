@@ -10,13 +10,12 @@ import skimage.data
 import torch
 import torch.nn.functional as F
 from token_merge.tome_core import (
+    Draws,
     MergePlan,
-    Partition,
     TokenGrid,
+    choose_strided,
     match_global,
     match_local,
-    seeded_generator,
-    strided_destinations,
 )
 from torch import Tensor
 
@@ -32,16 +31,16 @@ STRIDE = 2
 def measure(side: int, ratio: float, noise: float) -> Similarity:
     """Merge ``ratio`` of the side x side tokens of every photograph by either matching."""
     grid = TokenGrid(side, side)
-    dst = strided_destinations(grid, STRIDE, STRIDE, seeded_generator("similarity"))
-    partition = Partition.of_destinations(dst.flatten(), grid.tokens)
+    cpu = torch.device("cpu")
+    dst = choose_strided(grid, STRIDE, STRIDE, Draws(("similarity",), cpu), cpu)
     merged = int(grid.tokens * ratio)
     local, everywhere = [], []
     for name in PHOTOGRAPHS:
         metric = features(photograph(name, 8 * side), noise)
-        plan = match_local(metric, grid, dst, STRIDE, STRIDE, merged)
-        local.append(merged_similarity(plan, metric, dst.flatten()))
-        plan = match_global(metric, partition, merged)
-        everywhere.append(merged_similarity(plan, metric, dst.flatten()))
+        plan = match_local(metric, grid, dst, merged)
+        local.append(merged_similarity(plan, metric, dst.flat))
+        plan = match_global(metric, grid, dst, merged)
+        everywhere.append(merged_similarity(plan, metric, dst.flat))
     return Similarity(
         noise=noise,
         ratio=ratio,

@@ -1,1 +1,1 @@
-"""How settings reach a model's attention: one file per host architecture."""
+"""How settings reach a model's attention: one folder for each architecture, the rest is shared."""

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
-import torch.nn.functional as F
+import torch
 from einops import rearrange
 from torch import Tensor
 
-from ...tome_core.attention import mask_with_log_sizes, with_log_sizes
+from ...tome_core.proportional import add_size_channels, add_sizes_to_mask
+from .run_report import RunReport
 
 Attention = Callable[..., Tensor]
 
 OVERRIDE_KEY = "optimized_attention_override"
 """Where ComfyUI looks in transformer_options for another attention function."""
 
-CALL_KEY = "token_merge_call"
-"""Where our own functions find the model call they serve."""
+TAKE_MASKS = frozenset(
+    {
+        "attention_basic",
+        "attention_sub_quad",
+        "attention_split",
+        "attention_pytorch",
+        "attention_xformers",
+    }
+)
+TAKE_CHANNELS = TAKE_MASKS | {"attention_flash"}
+"""ComfyUI's attention functions that accept a mask, and any multiple of 8 channels. Functions that
+are not named may accept neither: quantised kernels take few numbers of channels."""
 
-LEFT_OUT = (
+NOT_WEIGHTED = (
     "proportional_attention is left out where another node or a launch option "
     "sets the attention function"
 )
@@ -43,7 +55,7 @@ class AttentionCall:
     options: dict[str, Any]
 
     @classmethod
-    def of(
+    def read(
         cls,
         q: Tensor,
         k: Tensor,
@@ -79,42 +91,64 @@ class AttentionCall:
         )
         return out if self.skip_output_reshape else out[:, None]
 
-    def returned(self, out: Tensor) -> Tensor:
+    def reshape_output(self, out: Tensor) -> Tensor:
         """What ``run`` gave, in the shape that the caller wants."""
         return out if self.skip_output_reshape else out[:, 0]
 
-    def run_with_sizes(self, attention: Attention, sizes: Tensor) -> Tensor:
+    def run_with_mask(self, attention: Attention, sizes: Tensor) -> Tensor:
         """As ``run``, with keys that stand for ``sizes`` tokens, (B or 1, Nk)."""
-        if self.takes_mask:
-            mask = mask_with_log_sizes(self.mask, sizes, self.q.dtype)
-            return replace(self, mask=mask).run(attention)
-        # Values are filled up to as many channels as queries and keys get, and cut off after.
+        return replace(self, mask=add_sizes_to_mask(self.mask, sizes, self.q.dtype)).run(attention)
+
+    def run_with_channels(self, attention: Attention, sizes: Tensor) -> Tensor:
+        """As ``run_with_mask``, by extra channels of queries and keys."""
         channels = self.q.shape[-1]
         scale = self.options.get("scale") or channels**-0.5
-        q, k = with_log_sizes(self.q, self.k, sizes, scale)
-        wide = replace(
-            self,
-            q=q,
-            k=k,
-            v=F.pad(self.v, (0, q.shape[-1] - channels)),
-            options={**self.options, "scale": scale},
-        )
+        options = {name: value for name, value in self.options.items() if name != "scale"}
+        q, k, v = add_size_channels(self.q, self.k, self.v, sizes, scale)
+        out = replace(self, q=q, k=k, v=v, options=options).run(attention)
         heads = 1 if self.skip_output_reshape else self.heads
-        out = rearrange(wide.run(attention), "b g n (h d) -> b g n h d", h=heads)
+        out = rearrange(out, "b g n (h d) -> b g n h d", h=heads)
         return out[..., :channels].flatten(3)
 
-    @property
-    def takes_mask(self) -> bool:
-        """True where a mask costs nothing: there is one anyway, or the kernel is the CPU's.
 
-        On a GPU it would push PyTorch off its fastest kernel, which extra channels do not.
+@dataclass(frozen=True)
+class AttentionFunction:
+    """What computes attention: ComfyUI's function, or what another node put in its place.
+
+    earlier: the other node's, which is handed ComfyUI's; None where there is none.
+    """
+
+    function: Attention
+    earlier: Attention | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        run = partial(self.earlier, self.function) if self.earlier else self.function
+        return run(*args, **kwargs)
+
+    def choose_weighting(
+        self, mask: Tensor | None, device: torch.device
+    ) -> Literal["mask", "channels"] | None:
+        """How keys are given their sizes; None where the function may accept neither.
+
+        On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
+        on a CPU, it costs nothing.
         """
-        return self.mask is not None or self.q.device.type == "cpu"
+        name = getattr(self.function, "__name__", "")
+        if mask is not None or (device.type == "cpu" and (self.earlier or name in TAKE_MASKS)):
+            return "mask"
+        return "channels" if self.earlier is None and name in TAKE_CHANNELS else None
 
-    def takes_sizes(self, attention: Attention, earlier: Attention | None) -> bool:
-        """False where ``attention`` may accept few numbers of channels and no mask.
+    def run(self, call: AttentionCall, sizes: Tensor | None, report: RunReport) -> Tensor:
+        """The output of ``call`` as ``AttentionCall.run`` gives it.
 
-        earlier: the attention that another node put in its place, None where there is none.
+        sizes: (B or 1, Nk) tokens that each key stands for, None where they do not count.
         """
-        known = earlier is None and "sage" not in getattr(attention, "__name__", "")
-        return self.takes_mask or known
+        if sizes is None:
+            return call.run(self)
+        weighting = self.choose_weighting(call.mask, call.q.device)
+        if weighting == "mask":
+            return call.run_with_mask(self, sizes)
+        if weighting == "channels":
+            return call.run_with_channels(self, sizes)
+        report.notes.add(NOT_WEIGHTED)
+        return call.run(self)

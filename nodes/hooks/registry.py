@@ -1,15 +1,20 @@
-"""Model class -> host file; an unknown model passes through with a reason."""
+"""Attaches settings to a model; a model of an unknown architecture passes through."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from comfy.ldm.modules.diffusionmodules.openaimodel import UNetModel
 from comfy.model_patcher import ModelPatcher
 
 from ...tome_core.settings import Settings
-from . import transformer, unet
-from .families import STEPS_ASIDE
+from .model_call import KEY, Architecture, Attached
+from .sampling_run import add_wrappers
+from .settings_stack import SettingsStack
+from .transformer.attach import Transformer
+from .transformer.families import FAMILIES, SKIPPED_FAMILIES
+from .unet.attach import UNet
 
 logger = logging.getLogger("token_merge")
 
@@ -26,16 +31,31 @@ def attach(model: ModelPatcher, settings: Settings) -> ModelPatcher:
     clone = model.clone()
     if settings.is_identity:
         return clone
-    diffusion_model = clone.model.diffusion_model
-    family = transformer.family_of(diffusion_model)
-    if isinstance(diffusion_model, UNetModel):
-        unet.attach(clone, settings)
-    elif family:
-        transformer.attach(clone, family, settings)
-    else:
-        name, reason = STEPS_ASIDE.get(
-            transformer.class_path(diffusion_model),
-            (type(clone.model).__name__, "its attention is laid out in a way that is not known"),
-        )
-        logger.warning("Token Merge: %s passes through unchanged: %s.", name, reason)
+    options = clone.model_options["transformer_options"]
+    attached: Attached | None = options.get(KEY)
+    if attached is None:
+        architecture = _find_architecture(clone)
+        if architecture is None:
+            return clone
+        attached = Attached(architecture, SettingsStack(architecture.resolutions))
+        add_wrappers(clone)
+    attached.architecture.check(settings)
+    stack = attached.stack.add(settings)
+    options[KEY] = replace(attached, stack=stack)
+    attached.architecture.patch(clone, stack)
     return clone
+
+
+def _find_architecture(model: ModelPatcher) -> Architecture | None:
+    """Read off the model when the first node is applied: a compiled model is of another class."""
+    diffusion_model = model.model.diffusion_model
+    if isinstance(diffusion_model, UNetModel):
+        return UNet.read(diffusion_model)
+    kind = type(diffusion_model)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if name in FAMILIES:
+        return Transformer(FAMILIES[name])
+    unknown = (type(model.model).__name__, "the order of its tokens is not known here")
+    title, reason = SKIPPED_FAMILIES.get(name, unknown)
+    logger.warning("Token Merge: %s passes through unchanged: %s.", title, reason)
+    return None

@@ -1,22 +1,24 @@
-"""What every host does around a sampling run and a model call."""
+"""Wrappers around a sampling run, each of its predictions and each call of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-import comfy.model_patcher
-from comfy.model_base import BaseModel
-from comfy.patcher_extension import WrapperExecutor
+from comfy.model_patcher import ModelPatcher, create_model_options_clone
+from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
-from ...tome_core.schedule import step_of_sigma
-from .composition import Reduction
-from .run_state import ModelCall, Run
+from ...tome_core.schedule import find_step
+from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
+from .settings_stack import SettingsStack
 
-REDUCTION_KEY = "token_merge"
-RUN_KEY = "token_merge_run"
+
+def add_wrappers(model: ModelPatcher) -> None:
+    """The same functions for every clone; all that they know is in transformer_options."""
+    model.add_wrapper_with_key(WrappersMP.OUTER_SAMPLE, KEY, wrap_run)
+    model.add_wrapper_with_key(WrappersMP.PREDICT_NOISE, KEY, wrap_prediction)
+    model.add_wrapper_with_key(WrappersMP.APPLY_MODEL, KEY, wrap_model_call)
 
 
 def wrap_run(
@@ -28,50 +30,88 @@ def wrap_run(
     *args: Any,
     **kwargs: Any,
 ) -> Tensor:
-    """OUTER_SAMPLE wrapper: gives one sampling run its state and reports at its end."""
+    """Give one sampling run its state; report where it comes to its end."""
     guider = executor.class_obj
     original = guider.model_options
-    guider.model_options = comfy.model_patcher.create_model_options_clone(original)
+    guider.model_options = create_model_options_clone(original)
     options = guider.model_options["transformer_options"]
-    run = options[RUN_KEY] = Run(tuple(sigmas.tolist()))
+    attached: Attached = options[KEY]
+    run = Run(tuple(sigmas.tolist()))
+    options[KEY] = replace(attached, run=run)
     try:
-        return executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
+        samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
     finally:
         guider.model_options = original
-        run.report.log(_why_nothing(options[REDUCTION_KEY]))
+    run.report.log(_explain_nothing(attached.stack))
+    return samples
 
 
-@contextmanager
-def model_call(
-    base_model: BaseModel, t: Tensor, transformer_options: dict[str, Any]
-) -> Iterator[ModelCall]:
-    """What is common to the model calls of all hosts; reads sigma once.
+def wrap_prediction(
+    executor: WrapperExecutor,
+    x: Tensor,
+    timestep: Tensor,
+    model_options: dict[str, Any],
+    *args: Any,
+    **kwargs: Any,
+) -> Tensor:
+    """Count the predictions that a sampler asks for."""
+    attached: Attached = model_options["transformer_options"][KEY]
+    if attached.run:
+        attached.run.begin_prediction()
+    return executor(x, timestep, model_options, *args, **kwargs)
+
+
+def wrap_model_call(
+    executor: WrapperExecutor,
+    x: Tensor,
+    t: Tensor,
+    c_concat: Tensor | None,
+    c_crossattn: Tensor | None,
+    control: Any,
+    transformer_options: dict[str, Any],
+    **kwargs: Any,
+) -> Tensor:
+    """Reduce tokens in one call of the model.
 
     Outside any sampler run the call is a run of its own and reports at its end.
     """
-    reduction: Reduction = transformer_options[REDUCTION_KEY]
-    in_run = RUN_KEY in transformer_options
-    run = transformer_options[RUN_KEY] if in_run else Run(_sample_sigmas(transformer_options))
+    attached: Attached = transformer_options[KEY]
+    run = attached.run or Run(_list_sigmas(transformer_options))
+    inputs = ModelInputs(executor.class_obj, x, c_crossattn, transformer_options, kwargs)
+    call = _make_call(attached.stack, run, inputs, t)
+    with attached.architecture.reduce(call, inputs) as options:
+        out = executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
+    if attached.run is None:
+        run.report.log(_explain_nothing(attached.stack))
+    return out
+
+
+def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -> ModelCall:
+    # The one number that is read from the device in a call.
     sigma = float(t.max())
-    percent_to_sigma = base_model.model_sampling.percent_to_sigma
-    active = tuple(
-        settings
-        for settings in reduction.settings
-        if settings.window.contains_sigma(sigma, percent_to_sigma)
+    windows = {settings.window for settings in stack.settings}
+    for window in windows - run.windows.keys():
+        run.windows[window] = window.find_sigmas(inputs.base_model.model_sampling.percent_to_sigma)
+    latent = inputs.latent
+    images = (*inputs.options.get("uuids", ()), len(latent), latent.device)
+    return ModelCall(
+        number=run.begin_call(images),
+        stack=stack,
+        active=tuple(each for each in stack.settings if sigma in run.windows[each.window]),
+        sigma=sigma,
+        step=find_step(sigma, run.sigmas),
+        visit=run.count_visits(sigma),
+        images=images,
+        run=run,
     )
-    try:
-        yield ModelCall(reduction, active, step_of_sigma(sigma, run.sigmas), run)
-    finally:
-        if not in_run:
-            run.report.log(_why_nothing(reduction))
 
 
-def _sample_sigmas(transformer_options: dict[str, Any]) -> tuple[float, ...]:
+def _list_sigmas(transformer_options: dict[str, Any]) -> tuple[float, ...]:
     """Noise levels of a model call outside any sampler run, none where it names none."""
     sigmas = transformer_options.get("sample_sigmas")
     return () if sigmas is None else tuple(sigmas.tolist())
 
 
-def _why_nothing(reduction: Reduction) -> str:
-    windows = " or ".join(str(settings.window) for settings in reduction.settings)
-    return reduction.why_idle() or f"none of its steps lies in {windows} of the schedule"
+def _explain_nothing(stack: SettingsStack) -> str:
+    windows = " or ".join(str(settings.window) for settings in stack.settings)
+    return stack.explain_idle() or f"none of its steps lies in {windows} of the schedule"

@@ -25,7 +25,7 @@ def test_tokens_lie_in_raster_order():
 def test_grid_of_an_odd_side_is_what_the_strided_convolution_leaves(side):
     halve = torch.nn.Conv2d(4, 4, 3, stride=2, padding=1)
     activations = halve(torch.zeros(1, 4, side, 7))
-    grid = TokenGrid.of_activations(activations.shape)
+    grid = TokenGrid.from_activations(activations.shape)
     assert (grid.height, grid.width) == (-(-side // 2), 4)
 
 
@@ -41,12 +41,12 @@ def test_an_empty_side_is_refused():
 
 def test_activations_that_are_no_picture_are_refused():
     with pytest.raises(ValueError, match=r"expected \(B, C, H, W\)"):
-        TokenGrid.of_activations((1, 2, 3))
+        TokenGrid.from_activations((1, 2, 3))
 
 
 @given(grids, st.floats(1.0, 8.0))
 def test_a_downsampled_grid_is_never_empty_and_never_larger(grid, factor):
-    smaller = grid.downsampled(factor)
+    smaller = grid.downsample(factor)
     assert 1 <= smaller.height <= grid.height
     assert 1 <= smaller.width <= grid.width
     assert smaller.frames == grid.frames

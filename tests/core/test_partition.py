@@ -1,9 +1,10 @@
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core.grid import TokenGrid
-from token_merge.tome_core.partition import seeded_generator, strided_partition
+from token_merge.tome_core import Draws, TokenGrid, choose_every_kth, choose_random, choose_strided
+from token_merge.tome_core.partition import fit_strides
+
+CPU = torch.device("cpu")
 
 
 @st.composite
@@ -13,19 +14,10 @@ def cells(draw):
     return TokenGrid(height, width, draw(st.integers(1, 2))), stride_y, stride_x
 
 
-@given(cells(), st.one_of(st.none(), st.integers(0, 99)))
-def test_every_token_is_a_source_or_a_destination(cell, seed):
-    grid, stride_y, stride_x = cell
-    generator = None if seed is None else seeded_generator(seed)
-    partition = strided_partition(grid, stride_y, stride_x, generator)
-    everyone = torch.cat([partition.src, partition.dst]).sort().values
-    assert torch.equal(everyone, torch.arange(grid.tokens))
-
-
 @given(cells(), st.integers(0, 99))
-def test_every_cell_has_one_destination(cell, seed):
+def test_every_cell_has_one_dst(cell, seed):
     grid, stride_y, stride_x = cell
-    dst = strided_partition(grid, stride_y, stride_x, seeded_generator(seed)).dst
+    dst = choose_strided(*cell, Draws((seed,), CPU), CPU).flat
     frame, y, x = (
         dst // (grid.height * grid.width),
         dst // grid.width % grid.height,
@@ -38,24 +30,35 @@ def test_every_cell_has_one_destination(cell, seed):
     assert len(cells_hit) == dst.numel() == cells_there
 
 
-def test_without_a_generator_the_first_token_of_each_cell_is_the_destination():
-    assert strided_partition(TokenGrid(4, 5), 2, 2).dst.tolist() == [0, 2, 10, 12]
+def test_without_draws_the_first_token_of_each_cell_is_dst():
+    assert choose_strided(TokenGrid(4, 5), 2, 2, None, CPU).flat.tolist() == [0, 2, 10, 12]
 
 
-def test_a_grid_smaller_than_a_cell_is_refused():
-    with pytest.raises(ValueError, match="grid 1x9 is smaller than one 2x2 cell"):
-        strided_partition(TokenGrid(1, 9), 2, 2)
+def test_every_kth_token_is_dst():
+    assert choose_every_kth(11, 4, CPU).flat.tolist() == [3, 7]
 
 
-def test_destinations_depend_on_the_identity_alone():
+@given(st.integers(2, 60), st.integers(1, 2), st.integers(0, 9))
+def test_random_dst_tokens_are_as_many_as_asked_and_all_different(tokens, divisor, seed):
+    dst = choose_random(tokens, tokens // divisor, Draws((seed,), CPU)).flat
+    assert len(dst.unique()) == tokens // divisor
+    assert ((dst >= 0) & (dst < tokens)).all()
+
+
+def test_dst_tokens_depend_on_the_identity_only():
     grid = TokenGrid(16, 16)
-    draw = [strided_partition(grid, 2, 2, seeded_generator(*i)).dst for i in ((1, 2), (1, 2))]
-    other = strided_partition(grid, 2, 2, seeded_generator(12)).dst
-    assert torch.equal(*draw)
-    assert not torch.equal(draw[0], other)
+    first, again, other = (
+        choose_strided(grid, 2, 2, Draws(identity, CPU), CPU).flat
+        for identity in ((1, 2), (1, 2), (12,))
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
 
 
-def test_the_global_random_state_is_left_alone():
-    before = torch.get_rng_state()
-    strided_partition(TokenGrid(8, 8), 2, 2, seeded_generator(0))
-    assert torch.equal(torch.get_rng_state(), before)
+@given(cells(), st.integers(1, 99))
+def test_strides_grow_until_few_enough_cells_are_left(cell, kept):
+    grid, stride_y, stride_x = cell
+    y, x = fit_strides(*cell, kept)
+    assert grid.frames * (grid.height // y) * (grid.width // x) <= max(kept, grid.frames)
+    if grid.frames * (grid.height // stride_y) * (grid.width // stride_x) <= kept:
+        assert (y, x) == (stride_y, stride_x)

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core.schedule import PercentWindow, step_of_sigma
+from token_merge.tome_core.schedule import PercentWindow, find_step
 
 
 def linear(percent: float) -> float:
@@ -9,13 +9,18 @@ def linear(percent: float) -> float:
 
 
 def test_the_whole_schedule_holds_every_step():
-    assert all(PercentWindow().contains_sigma(sigma, linear) for sigma in (10.0, 5.0, 0.1))
+    assert all(sigma in PercentWindow().find_sigmas(linear) for sigma in (10.0, 5.0, 0.1))
+
+
+def test_a_first_sigma_that_rounding_put_above_the_schedule_is_in_it():
+    assert 10.000001 in PercentWindow(0.0, 0.5).find_sigmas(linear)
+    assert 10.000001 not in PercentWindow(0.1, 0.5).find_sigmas(linear)
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.001, 10.0))
 def test_windows_that_touch_share_no_step_and_leave_none_out(split, sigma):
     before, after = PercentWindow(0.0, split), PercentWindow(split, 1.0)
-    assert before.contains_sigma(sigma, linear) != after.contains_sigma(sigma, linear)
+    assert (sigma in before.find_sigmas(linear)) != (sigma in after.find_sigmas(linear))
     assert not before.overlaps(after)
 
 
@@ -27,6 +32,8 @@ def test_windows_that_touch_share_no_step_and_leave_none_out(split, sigma):
         (-0.1, 1.0, "start_percent is -0.1, expected 0.0 to 1.0"),
         (0.0, 1.5, "end_percent is 1.5, expected 0.0 to 1.0"),
         (float("nan"), 1.0, "start_percent is nan"),
+        ("0.5", 1.0, "start_percent is '0.5', expected 0.0 to 1.0"),
+        (0.0, None, "end_percent is None, expected 0.0 to 1.0"),
     ],
 )
 def test_a_bad_window_is_refused_by_name_and_value(start, end, message):
@@ -42,13 +49,13 @@ def test_overlap():
     ("sigma", "step"), [(14.6, 0), (7.0, 1), (9.0, 0), (6.9, 1), (2.0, 2), (0.5, 2), (99.0, 0)]
 )
 def test_a_sigma_between_two_listed_ones_belongs_to_the_step_before(sigma, step):
-    assert step_of_sigma(sigma, (14.6, 7.0, 2.0, 0.0)[:3]) == step
+    assert find_step(sigma, (14.6, 7.0, 2.0, 0.0)[:3]) == step
 
 
 def test_float_noise_does_not_change_the_step():
-    assert step_of_sigma(7.0 * (1 - 1e-6), (14.6, 7.0, 2.0)) == 1
-    assert step_of_sigma(7.0 * (1 + 1e-6), (14.6, 7.0, 2.0)) == 1
+    assert find_step(7.0 * (1 - 1e-6), (14.6, 7.0, 2.0)) == 1
+    assert find_step(7.0 * (1 + 1e-6), (14.6, 7.0, 2.0)) == 1
 
 
 def test_without_listed_sigmas_every_call_is_the_first_step():
-    assert step_of_sigma(3.0, ()) == 0
+    assert find_step(3.0, ()) == 0

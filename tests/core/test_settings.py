@@ -9,7 +9,7 @@ from token_merge.tome_core.settings import DownsampleSettings, MergeSettings
     [
         ({"ratio": 0.9}, r"ratio is 0.9, expected 0.0 to 0.75 with stride_x 2 and stride_y 2"),
         ({"ratio": 0.95, "stride_x": 8, "stride_y": 8}, "expected 0.0 to 0.9"),
-        ({"ratio": 0.1, "stride_x": 1, "stride_y": 1}, "expected 0.0 to 0 "),
+        ({"ratio": 0.1, "stride_x": 1, "stride_y": 1}, "expected 0.0 to 0.0 "),
         ({"ratio": -0.1}, "ratio is -0.1"),
         ({"ratio": float("nan")}, "ratio is nan"),
         ({"stride_x": 0}, "stride_x is 0, expected a whole number from 1 to 8"),
@@ -50,17 +50,49 @@ def test_settings_that_reduce_nothing_say_so():
     assert not MergeSettings().is_identity
 
 
+ALL = {"queries", "keys and values"}
+
+
 @pytest.mark.parametrize(
-    ("target", "queries", "keys_and_values"),
+    ("settings", "downsample", "parts"),
     [
-        ("queries, keys and values", True, True),
-        ("keys and values", False, True),
-        ("queries", True, False),
+        (MergeSettings(), 1, ALL),
+        (MergeSettings(), 2, set()),
+        (MergeSettings(max_downsample=2), 2, ALL),
+        (MergeSettings(target="keys and values"), 1, {"keys and values"}),
+        (MergeSettings(target="queries"), 1, {"queries"}),
+        (MergeSettings(merge_mlp=True), 1, {*ALL, "tokens of the MLP"}),
+        (MergeSettings(merge_cross_attention=True), 1, {*ALL, "queries of cross-attention"}),
+        (DownsampleSettings(), 1, {"keys and values"}),
+        (DownsampleSettings(), 2, set()),
+        (DownsampleSettings(factor_level_2=2.0), 2, {"keys and values"}),
+        (DownsampleSettings(factor=1.0, max_tokens=9), 2, {"keys and values"}),
+        (DownsampleSettings(max_tokens=9), 4, set()),
     ],
 )
-def test_target_names_what_is_merged(target, queries, keys_and_values):
-    settings = MergeSettings(target=target)
-    assert (settings.merges_queries, settings.merges_keys_and_values) == (queries, keys_and_values)
+def test_settings_name_the_parts_that_they_reduce(settings, downsample, parts):
+    assert settings.find_parts(downsample, (1, 2, 4)) == parts
+
+
+@pytest.mark.parametrize("value", [None, "0.5", [0.5], True, 1j])
+@pytest.mark.parametrize("name", ["ratio", "stride_x", "seed", "max_tokens", "refresh_steps"])
+def test_a_value_of_another_type_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"{name} is .*, expected "):
+        MergeSettings(**{name: value})
+
+
+@pytest.mark.parametrize("value", [None, "True", [True], 1])
+@pytest.mark.parametrize("name", ["merge_mlp", "random_destinations", "proportional_attention"])
+def test_what_is_no_switch_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"{name} is .*, expected one of True, False"):
+        MergeSettings(**{name: value})
+
+
+@pytest.mark.parametrize("value", [None, ["local"], 1])
+@pytest.mark.parametrize("name", ["matching", "target"])
+def test_what_is_no_choice_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"{name} is .*, expected one of '"):
+        MergeSettings(**{name: value})
 
 
 def test_settings_cannot_be_changed():

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core.grid import TokenGrid
-from token_merge.tome_core.tiles import Tiling, balanced_side
+from token_merge.tome_core.tiles import Tiling, balance_side
 
 
 @st.composite
@@ -21,7 +21,7 @@ def test_unfold_undoes_fold(tiling, batch):
 
 @given(tilings())
 def test_padding_is_marked_and_zero(tiling):
-    inside = tiling.inside(torch.device("cpu"))
+    inside = tiling.number_tokens(torch.device("cpu")) >= 0
     assert inside.sum() == tiling.grid.tokens
     assert not tiling.fold(torch.ones(1, tiling.grid.tokens, 1))[0, :, :, 0][~inside].any()
 
@@ -34,8 +34,15 @@ def test_a_tile_holds_neighbours():
 
 @given(st.integers(1, 500), st.integers(1, 40))
 def test_balanced_tiles_are_as_few_as_possible_and_pad_less_than_one_each(side, most):
-    tile = balanced_side(side, most)
+    tile = balance_side(side, most)
     tiles = -(-side // tile)
     assert tile <= most
     assert tiles <= -(-side // most)
     assert tiles * tile - side < tiles
+
+
+@given(tilings())
+def test_tokens_are_numbered_as_they_lie(tiling):
+    numbers = tiling.number_tokens(torch.device("cpu"))
+    tokens = torch.arange(tiling.grid.tokens)[None, :, None]
+    assert torch.equal(tiling.unfold(numbers[None, :, :, None]), tokens)

@@ -1,12 +1,41 @@
-"""ComfyUI chooses the attention function; the nodes work under each."""
+"""ComfyUI chooses the attention function; the nodes work under each, and weigh keys as it can."""
+
+import functools
+import logging
 
 import comfy.ldm.modules.attention as attention
 import pytest
+import torch
+import torch.nn.functional as F
+from token_merge.nodes.hooks.attention_call import AttentionCall, AttentionFunction
+
+BACKENDS = ["attention_pytorch", "attention_split", "attention_sub_quad", "attention_basic"]
+CUDA, CPU = torch.device("cuda"), torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    "backend", ["attention_pytorch", "attention_split", "attention_sub_quad", "attention_basic"]
-)
+def ignore_scale(function):
+    """As ComfyUI's functions were before its pull request 13376."""
+
+    @functools.wraps(function)
+    def ignoring(*args, scale=None, **kwargs):
+        return function(*args, **kwargs)
+
+    return ignoring
+
+
+def take_head_sizes(function, *sizes):
+    """As quantised kernels: few numbers of channels, and no mask."""
+
+    def fixed(q, k, v, heads, mask=None, skip_reshape=False, **kwargs):
+        assert mask is None
+        assert (q.shape[-1] if skip_reshape else q.shape[-1] // heads) in sizes
+        return function(q, k, v, heads, skip_reshape=skip_reshape, **kwargs)
+
+    fixed.__name__ = "attention_comfy_kitchen_int8"
+    return fixed
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_both_nodes_work_under_every_attention(
     backend, unet, token_merge, token_downsample, denoise, monkeypatch
 ):
@@ -15,3 +44,76 @@ def test_both_nodes_work_under_every_attention(
     other = [denoise(node(unet("SD15")), steps=1) for node in (token_merge, token_downsample)]
     for one, two in zip(default, other, strict=True):
         assert (one - two).norm() / one.norm() < 1e-3
+
+
+@pytest.mark.parametrize("way", ["run_with_mask", "run_with_channels"])
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("honours_scale", [True, False])
+@pytest.mark.parametrize("channels", [40, 64, 128])
+@pytest.mark.parametrize("split", [True, False])
+def test_a_key_of_size_s_weighs_as_s_keys(way, backend, honours_scale, channels, split):
+    function = getattr(attention, backend)
+    function = function if honours_scale else ignore_scale(function)
+    q, k, v = torch.randn(2, 3, 5, channels), *torch.randn(2, 2, 3, 7, channels)
+    sizes = torch.randint(1, 9, (2, 7))
+    exact = F.scaled_dot_product_attention(
+        *(x.double() for x in (q, k, v)), attn_mask=sizes.double().log()[:, None, None]
+    )
+    call = AttentionCall(q, k, v, 3, None, skip_output_reshape=split, options={})
+    out = call.reshape_output(getattr(call, way)(function, sizes)).double()
+    expected = exact if split else exact.transpose(1, 2).flatten(2)
+    torch.testing.assert_close(out, expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_channels_keep_a_scale_that_the_model_asks_for(backend):
+    q, k, v = torch.randn(1, 2, 5, 16), *torch.randn(2, 1, 2, 7, 16)
+    call = AttentionCall(q, k, v, 2, None, skip_output_reshape=True, options={"scale": 0.1})
+    by_channels = call.run_with_channels(getattr(attention, backend), torch.full((1, 7), 2))
+    exact = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), scale=0.1)
+    torch.testing.assert_close(by_channels.double(), exact, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "earlier", "mask", "device", "way"),
+    [
+        ("attention_pytorch", False, False, CUDA, "channels"),
+        ("attention_xformers", False, False, CUDA, "channels"),
+        ("attention_flash", False, False, CUDA, "channels"),
+        ("attention_flash", False, False, CPU, "channels"),
+        ("attention_pytorch", False, True, CUDA, "mask"),
+        ("attention_pytorch", False, False, CPU, "mask"),
+        ("attention_pytorch", True, False, CPU, "mask"),
+        ("attention_pytorch", True, False, CUDA, None),
+        ("attention_sage", False, False, CUDA, None),
+        ("attention3_sage", False, False, CPU, None),
+        ("attention_comfy_kitchen_int8", False, False, CUDA, None),
+        ("attention_comfy_kitchen_int8", False, False, CPU, None),
+        ("attention_of_tomorrow", False, False, CUDA, None),
+    ],
+)
+def test_only_functions_that_are_known_to_take_more_get_more(name, earlier, mask, device, way):
+    def function():
+        pass
+
+    function.__name__ = name
+    other_node = function if earlier else None
+    given = torch.zeros(1, 1) if mask else None
+    assert AttentionFunction(function, other_node).choose_weighting(given, device) == way
+
+
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
+def test_a_function_of_unknown_demands_keeps_its_shapes_and_the_log_says_so(
+    name, unet, token_merge, denoise, monkeypatch, caplog
+):
+    model = token_merge(unet(name))
+    default = denoise(token_merge(unet(name), proportional_attention=True))
+    kernel = take_head_sizes(attention.attention_pytorch, 8, 16)
+    named = attention.wrap_attn(kernel)
+    monkeypatch.setattr(attention, "optimized_attention", named)
+    for module in ("comfy.ldm.flux.math", "comfy.ldm.modules.attention"):
+        monkeypatch.setattr(f"{module}.optimized_attention", named)
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        picture = denoise(model)
+    assert not torch.equal(picture, default)
+    assert "proportional_attention is left out" in caplog.text

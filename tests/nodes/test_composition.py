@@ -84,7 +84,7 @@ def test_hypertile_before_or_after_makes_the_layer_step_aside(unet, token_merge,
             both = denoise(model, size=size, steps=1)
         assert both.isfinite().all()
         assert both.shape == tiled.shape
-        assert "3 layers left alone: another node" in caplog.text
+        assert "3 layers skipped: another node" in caplog.text
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
@@ -102,7 +102,7 @@ def test_comfyuis_own_tome_node_goes_first_and_ours_steps_aside(
     with caplog.at_level(logging.INFO, logger="token_merge"):
         both = denoise(model)
     assert torch.equal(both, alone)
-    assert "3 layers left alone: another node changed its tokens from 256 to" in caplog.text
+    assert "3 layers skipped: another node changed its tokens from 256 to" in caplog.text
 
 
 @pytest.mark.parametrize("guidance", [PerturbedAttentionGuidance, SelfAttentionGuidance])

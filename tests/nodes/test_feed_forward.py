@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.unets import build_unet
 
 
 @pytest.fixture
@@ -53,3 +54,36 @@ def test_two_nodes_that_take_turns_share_one_patch_per_layer(unet, token_merge, 
     twice = token_merge(model, merge_mlp=True, start_percent=0.5, ratio=0.3)
     assert all(twice.object_patches[name] is patch for name, patch in model.object_patches.items())
     assert denoise(twice, steps=4).isfinite().all()
+
+
+def give_own_module(model):
+    """A clone with another UNet of equal weights, as several devices and hook LoRAs get."""
+    return model.clone(model_override=build_unet.__wrapped__("SD15").get_clone_model_override())
+
+
+def test_a_clone_with_a_module_of_its_own_runs_its_own_mlp(unet, token_merge, denoise):
+    idle = {"start_percent": 0.998, "end_percent": 0.999}
+    clone = give_own_module(token_merge(unet("SD15"), merge_mlp=True, **idle))
+    alone = give_own_module(unet("SD15"))
+    for model in (clone, alone):
+        for name, weight in model.model.named_parameters():
+            if name.endswith("ff.net.2.weight"):
+                weight.data.mul_(3.0)
+    changed = denoise(alone)
+    assert (changed - denoise(unet("SD15"))).norm() > 0.01 * changed.norm()
+    assert torch.equal(denoise(clone), changed)
+
+
+def test_a_clone_with_a_module_of_its_own_merges_around_its_mlp(unet, token_merge, denoise):
+    model = token_merge(unet("SD15"), merge_mlp=True)
+    assert torch.equal(denoise(give_own_module(model)), denoise(model))
+
+
+def test_another_nodes_patch_of_the_mlp_stays(unet, token_merge, denoise):
+    model = unet("SD15").clone()
+    name = "diffusion_model.input_blocks.1.1.transformer_blocks.0.ff.forward"
+    model.add_object_patch(name, torch.zeros_like)
+    alone = denoise(model)
+    assert not torch.equal(alone, denoise(unet("SD15")))
+    window = {"start_percent": 0.998, "end_percent": 0.999}
+    assert torch.equal(denoise(token_merge(model, merge_mlp=True, **window)), alone)

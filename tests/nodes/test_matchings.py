@@ -1,13 +1,12 @@
 """How similar tokens are found, how long a plan is kept, and the limits by token count."""
 
-import inspect
 import logging
 import weakref
 
 import pytest
 import torch
 from comfy.ldm.modules.attention import FeedForward
-from token_merge.nodes.hooks import layer_plans
+from token_merge.nodes.hooks import planner
 from token_merge.nodes.token_downsample import TokenDownsample
 from token_merge.nodes.token_merge import TokenMerge
 from token_merge.tome_core.settings import MATCHINGS
@@ -26,52 +25,37 @@ def test_every_matching_runs_and_reduces(matching, size, unet, token_merge, deno
     assert 0 < (merged - plain).norm() / plain.norm() < 0.3
 
 
-@pytest.mark.parametrize(("refresh_steps", "plans"), [(0, 3 * 4), (1, 4), (2, 2), (3, 2), (100, 1)])
-def test_plans_are_shared_and_kept(refresh_steps, plans, unet, token_merge, denoise, monkeypatch):
+@pytest.fixture
+def plans(monkeypatch):
+    """Weak references to every plan that is made."""
     made = []
-    plan_merge = layer_plans.plan_merge
-    monkeypatch.setattr(
-        layer_plans, "plan_merge", lambda *args: made.append(args) or plan_merge(*args)
-    )
-    denoise(token_merge(unet("SD15"), refresh_steps=refresh_steps), steps=4)
-    assert len(made) == plans
+    plan_layer = planner.plan_layer
 
-
-def test_a_plan_is_gone_when_memory_peaks_in_the_mlp(unet, token_merge, denoise, monkeypatch):
-    made, alive = [], []
-    plan_merge = layer_plans.plan_merge
-
-    def remembered(*args):
-        plan = plan_merge(*args)
+    def note(*args):
+        plan = plan_layer(*args)
         made.append(weakref.ref(plan))
         return plan
 
-    monkeypatch.setattr(layer_plans, "plan_merge", remembered)
-    model = token_merge(unet("SD15"))
-    for module in model.model.diffusion_model.modules():
-        if isinstance(module, FeedForward):
-            module.register_forward_pre_hook(lambda *_: alive.extend(plan() for plan in made))
-    denoise(model, steps=1)
+    monkeypatch.setattr(planner, "plan_layer", note)
+    return made
+
+
+@pytest.mark.parametrize("node_name", ["token_merge", "token_downsample"])
+def test_a_plan_is_gone_when_memory_peaks_in_the_mlp(node_name, plans, unet, denoise, request):
+    alive = []
+    model = request.getfixturevalue(node_name)(unet("SD15"))
+    hooks = [
+        module.register_forward_pre_hook(lambda *_: alive.extend(plan() for plan in plans))
+        for module in model.model.diffusion_model.modules()
+        if isinstance(module, FeedForward)
+    ]
+    try:
+        denoise(model, steps=1)
+    finally:
+        for hook in hooks:
+            hook.remove()
     assert alive
     assert not any(alive)
-
-
-def test_a_kept_plan_ends_with_its_run(unet, token_merge, denoise):
-    model = token_merge(unet("SD15"), refresh_steps=100)
-    first = denoise(model)
-    denoise(model, size=(24, 8))
-    assert torch.equal(denoise(model), first)
-
-
-@pytest.mark.parametrize("refresh_steps", [1, 3])
-def test_a_shared_plan_is_the_same_whatever_the_batch_split(
-    refresh_steps, unet, token_merge, denoise, monkeypatch
-):
-    model = token_merge(unet("SD15"), refresh_steps=refresh_steps)
-    together = denoise(model, steps=4)
-    monkeypatch.setattr(type(model), "get_free_memory", lambda *_: 1)
-    apart = denoise(model, steps=4)
-    torch.testing.assert_close(apart, together, rtol=1e-4, atol=1e-4 * together.abs().max().item())
 
 
 def test_a_budget_limits_the_tokens_of_a_layer(
@@ -97,15 +81,16 @@ def test_layers_below_the_floor_are_left_alone(unet, token_merge, denoise, caplo
     ("node", "first_added"), [(TokenMerge, "matching"), (TokenDownsample, "max_tokens")]
 )
 def test_inputs_added_later_are_optional_and_last_so_that_saved_workflows_keep_working(
-    node, first_added
+    node, first_added, unet, denoise
 ):
     """Their widget values go by position."""
-    inputs = node.GET_SCHEMA().inputs
+    inputs = node.GET_SCHEMA().inputs[1:]
     first = [widget.id for widget in inputs].index(first_added)
-    inputs = inputs[first:]
-    assert all(widget.optional and widget.advanced for widget in inputs)
-    parameters = inspect.signature(node.execute).parameters
-    assert all(parameters[widget.id].default == widget.default for widget in inputs)
+    assert all(widget.optional and widget.advanced for widget in inputs[first:])
+    defaults = {widget.id: widget.default for widget in inputs}
+    saved = {widget.id: widget.default for widget in inputs[:first]}
+    whole, short = (node.execute(unet("SD15"), **given).args[0] for given in (defaults, saved))
+    assert denoise(short).equal(denoise(whole))
 
 
 @pytest.mark.parametrize(

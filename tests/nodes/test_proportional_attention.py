@@ -4,23 +4,28 @@ import logging
 
 import pytest
 import torch
-from token_merge.nodes.hooks.attention_call import AttentionCall
+from support.unet_sampling import sample
+from token_merge.nodes.hooks.attention_call import AttentionFunction
 
 NODES = pytest.mark.parametrize("node_name", ["token_merge", "token_downsample"])
 
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
-    monkeypatch.setattr(AttentionCall, "takes_mask", False)
+    choose = AttentionFunction.choose_weighting
+    cuda = torch.device("cuda")
+    monkeypatch.setattr(
+        AttentionFunction, "choose_weighting", lambda self, mask, _: choose(self, mask, cuda)
+    )
 
 
 @pytest.mark.parametrize("target", ["queries, keys and values", "keys and values"])
 def test_channels_and_mask_give_the_same_picture_of_a_unet(
-    target, unet, token_merge, denoise, monkeypatch
+    target, unet, token_merge, denoise, request
 ):
     model = token_merge(unet("SD15"), target=target)
     by_mask = denoise(model, steps=1)
-    monkeypatch.setattr(AttentionCall, "takes_mask", False)
+    request.getfixturevalue("as_on_a_gpu")
     torch.testing.assert_close(denoise(model, steps=1), by_mask, atol=1e-3, rtol=1e-3)
 
 
@@ -55,11 +60,29 @@ def test_a_unets_attention_by_another_node_keeps_its_arguments(unet, token_merge
     assert dimensions == {3}
 
 
+def test_sizes_that_self_attention_did_not_take_are_for_no_other_attention(unet, token_merge):
+    """The prompt has as many tokens as keys are left, and another node computes attention."""
+    masks = []
+
+    def note(attention, q, k, v, heads, mask=None, **kwargs):
+        masks.append(mask)
+        return attention(q, k, v, heads, mask, **kwargs)
+
+    model = unet("SD15").clone()
+    for name, _ in model.model.named_modules():
+        if name.endswith("attn1"):
+            model.add_object_patch(f"{name}.forward", lambda x, **_: torch.zeros_like(x))
+    model.model_options["transformer_options"]["optimized_attention_override"] = note
+    sample(token_merge(model, target="keys and values"), prompt_tokens=128)
+    assert masks
+    assert all(mask is None for mask in masks)
+
+
 @NODES
-def test_channels_and_mask_give_the_same_picture(node_name, flux, denoise, request, monkeypatch):
+def test_channels_and_mask_give_the_same_picture(node_name, flux, denoise, request):
     model = request.getfixturevalue(node_name)(flux)
     by_mask = denoise(model)
-    monkeypatch.setattr(AttentionCall, "takes_mask", False)
+    request.getfixturevalue("as_on_a_gpu")
     torch.testing.assert_close(denoise(model), by_mask, atol=1e-4, rtol=1e-4)
 
 

@@ -22,6 +22,24 @@ def test_another_seed_gives_other_destinations(unet, node, denoise):
     assert not torch.equal(one, other)
 
 
+def test_the_seed_reaches_the_query_groups(unet, token_downsample, denoise):
+    def find_first_queries(seed):
+        found = []
+
+        def note(attention, q, *args, **kwargs):
+            found.append(q)
+            return attention(q, *args, **kwargs)
+
+        model = unet("SD15").clone()
+        model.model_options["transformer_options"]["optimized_attention_override"] = note
+        denoise(token_downsample(model, method="interleaved", seed=seed), steps=1)
+        return found[0]
+
+    first, again, other = map(find_first_queries, (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
 def test_without_random_destinations_the_seed_changes_nothing(unet, token_merge, denoise):
     one, other = (
         denoise(token_merge(unet("SD15"), seed=seed, random_destinations=False)) for seed in (0, 1)

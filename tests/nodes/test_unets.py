@@ -120,8 +120,12 @@ def test_half_precision_runs(name, dtype, unet, token_merge, token_downsample, d
 
 
 @pytest.mark.parametrize("sampler", ["dpmpp_2m", "heun", "euler_ancestral", "dpm_2"])
-def test_samplers_that_call_the_model_between_steps_run(sampler, unet, token_merge, denoise):
-    assert denoise(token_merge(unet("SD15")), sampler=sampler, steps=3).isfinite().all()
+def test_samplers_that_call_the_model_between_steps_stay_near_to_plain(
+    sampler, unet, token_merge, denoise
+):
+    plain = denoise(unet("SD15"), sampler=sampler, steps=3)
+    merged = denoise(token_merge(unet("SD15")), sampler=sampler, steps=3)
+    assert 0 < (merged - plain).norm() / plain.norm() < 0.3
 
 
 @pytest.mark.parametrize("cfg", [1.0, 4.0], ids=["prompt alone", "with negative prompt"])

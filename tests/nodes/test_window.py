@@ -3,6 +3,7 @@
 import comfy.samplers
 import pytest
 import torch
+from comfy_extras.nodes_model_advanced import ModelSamplingSD3
 
 
 def reduced_steps(attention_log, steps: int) -> list[bool]:
@@ -35,3 +36,26 @@ def test_an_inactive_window_is_bit_equal_to_plain(unet, token_merge, denoise):
         merge_cross_attention=True,
     )
     assert torch.equal(denoise(model), denoise(unet("SD15")))
+
+
+@pytest.mark.parametrize("shift", [0.01, 1.0, 1.32, 2.14, 3.0, 4.03, 8.06, 20.0])
+def test_the_first_step_is_reduced_whatever_the_flow_shift(shift, flux, token_merge, denoise):
+    """Rounding puts the first sigma of some shifts just above 1."""
+    model = ModelSamplingSD3().patch(flux, shift)[0]
+    plain = denoise(model, steps=1)
+    assert not torch.equal(denoise(token_merge(model, end_percent=0.5), steps=1), plain)
+
+
+def test_the_model_is_asked_once_a_run_where_a_window_lies(unet, token_merge, denoise, monkeypatch):
+    model = token_merge(unet("SD15"), start_percent=0.2, end_percent=0.8)
+    sampling = model.model.model_sampling
+    asked = []
+    percent_to_sigma = sampling.percent_to_sigma
+
+    def note(percent):
+        asked.append(percent)
+        return percent_to_sigma(percent)
+
+    monkeypatch.setattr(sampling, "percent_to_sigma", note)
+    denoise(model, steps=5)
+    assert sorted(asked) == [0.2, 0.8]

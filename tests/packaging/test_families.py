@@ -9,7 +9,7 @@ from pathlib import Path
 
 import comfy.model_base
 import pytest
-from token_merge.nodes.hooks.families import FAMILIES, STEPS_ASIDE, Family
+from token_merge.nodes.hooks.transformer.families import FAMILIES, SKIPPED_FAMILIES, Family
 
 README = Path(__file__).parents[2] / "README.md"
 UNETS = "SD 1.x, SD 2.x, SDXL, SSD-1B, SVD's spatial layers"
@@ -19,7 +19,7 @@ DETECTORS = {
     "comfy.ldm.depth_anything_3.model.DepthAnything3Net",
     "comfy.ldm.sam3.detector.SAM3Model",
 }
-# 3D shapes and derived classes that the tables need not name: they step aside as unknown.
+# 3D shapes and derived classes that the tables need not name: they are skipped as unknown.
 UNNAMED = {
     "comfy.ldm.triposplat.model.LatentSeqMMFlowModel",
     "comfy.ldm.pixeldit.pid.PidNet",
@@ -36,8 +36,8 @@ def table() -> str:
     for family in FAMILIES.values():
         remarks = "; ".join(remarks_of(family))
         rows.append(f"| {family.name} | works | works | {remarks}{' ' * bool(remarks)}|")
-    for name, reason in STEPS_ASIDE.values():
-        rows.append(f"| {name} | steps aside | steps aside | {reason} |")
+    for name, reason in SKIPPED_FAMILIES.values():
+        rows.append(f"| {name} | skipped | skipped | {reason} |")
     return "\n".join(rows)
 
 
@@ -45,7 +45,7 @@ def remarks_of(family: Family) -> list[str]:
     remarks = []
     if not family.blocks:
         remarks.append("`keep_first_blocks` and `keep_last_blocks` have no effect")
-    remarks += [f"steps aside with `{name}` in the conditioning" for name in family.other_layout]
+    remarks += [f"skipped with `{name}` in the conditioning" for name in family.other_layout]
     return remarks
 
 
@@ -53,7 +53,7 @@ def test_the_readme_shows_the_table() -> None:
     assert table() in README.read_text(encoding="utf-8"), f"expected in README.md:\n{table()}"
 
 
-@pytest.mark.parametrize("path", [*FAMILIES, *STEPS_ASIDE])
+@pytest.mark.parametrize("path", [*FAMILIES, *SKIPPED_FAMILIES])
 def test_every_named_model_class_exists(path: str) -> None:
     module, name = path.rsplit(".", 1)
     assert inspect.isclass(getattr(importlib.import_module(module), name))
@@ -64,4 +64,4 @@ def test_every_model_class_that_comfyui_loads_is_named() -> None:
     loaded = set(re.findall(r"unet_model=(comfy\.[\w.]+)", source)) - DETECTORS - UNNAMED
     known = set(FAMILIES)
     assert len(loaded) > 40
-    assert loaded <= known | set(STEPS_ASIDE)
+    assert loaded <= known | set(SKIPPED_FAMILIES)

@@ -4,12 +4,20 @@ import pytest
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from token_merge.tome_core import DownsamplePlan, TokenGrid, seeded_generator
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    Stream,
+    TokenGrid,
+    plan_layer,
+)
 
 
 def resampled(x: torch.Tensor, grid: TokenGrid, factor: float, method: str) -> torch.Tensor:
-    smaller = grid.downsampled(factor)
-    return DownsamplePlan.of(grid, smaller, method, seeded_generator(0)).merge(x)
+    settings = DownsampleSettings(factor=factor, method=method)
+    layer = LayerTokens(Stream(grid), pytest.fail, Draws((0,), x.device))
+    return plan_layer(settings, layer).merge(x)
 
 
 def published(x: torch.Tensor, height: int, width: int, factor: int, method: str) -> torch.Tensor:
@@ -35,7 +43,7 @@ def test_sides_that_divide_give_the_published_values(method, factor, height, wid
 def test_other_sides_give_what_resizing_to_the_smaller_grid_gives(method, factor, height, width):
     x = torch.randn(2, height * width, 5)
     grid = TokenGrid(height, width)
-    smaller = grid.downsampled(factor)
+    smaller = grid.downsample(factor)
     size = (smaller.height, smaller.width)
     theirs = smaller.flatten(F.interpolate(grid.unflatten(x), size=size, mode=method))
     torch.testing.assert_close(resampled(x, grid, factor, method), theirs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
@@ -87,6 +88,7 @@ class AttentionRecord:
         found = transformer_options.get(OVERRIDE)
 
         def override(attention: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            @wraps(attention)  # our override knows what functions can do by their names
             def kernel(*args: Any, **options: Any) -> Any:
                 call = RecordedCall.copy_arguments(*args, **options)
                 out = attention(*args, **options)

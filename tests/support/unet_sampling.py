@@ -16,25 +16,31 @@ def sample(
     batch: int = 1,
     steps: int = 2,
     cfg: float = 4.0,
+    latent: torch.Tensor | None = None,
+    prompt_tokens: int = 7,
     **options: Any,
 ) -> torch.Tensor:
-    """Latents (batch, 4, *size) by ComfyUI's own sampler from a fixed seed and prompt."""
+    """Latents (batch, 4, *size) by ComfyUI's own sampler from a fixed seed and prompt.
+
+    latent: what an earlier pass left, to go on from without new noise.
+    """
     generator = torch.Generator().manual_seed(1)
     noise = torch.randn(batch, 4, *size, generator=generator)
     pooled = torch.randn(1, 1280, generator=generator)
     prompts = [
-        [[torch.randn(1, 7, 32, generator=generator), {"pooled_output": pooled}]] for _ in range(2)
+        [[torch.randn(1, prompt_tokens, 32, generator=generator), {"pooled_output": pooled}]]
+        for _ in range(2)
     ]
     return comfy.sample.sample(
         model,
-        noise,
+        noise if latent is None else torch.zeros_like(noise),
         steps,
         cfg,
         options.pop("sampler", "euler"),
         "normal",
         prompts[0],
         prompts[1],
-        torch.zeros_like(noise),
+        torch.zeros_like(noise) if latent is None else latent,
         seed=0,
         disable_pbar=True,
         **options,

@@ -1,7 +1,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from token_merge.tome_core.attention import ALIGNMENT, mask_with_log_sizes, with_log_sizes
+from token_merge.tome_core.proportional import (
+    ALIGNMENT,
+    add_size_channels,
+    add_sizes_to_mask,
+)
 
 
 def tensors(channels: int):
@@ -10,17 +14,16 @@ def tensors(channels: int):
 
 
 @pytest.mark.parametrize("channels", [8, 40, 64, 5])
-def test_the_extra_channel_does_what_a_mask_of_log_sizes_does(channels):
+@pytest.mark.parametrize("times", [1.0, 0.7])
+def test_extra_channels_do_what_a_mask_of_log_sizes_does_at_any_scale(channels, times):
     q, k, v, sizes = tensors(channels)
-    scale = channels**-0.5
+    scale = times * channels**-0.5
     masked = F.scaled_dot_product_attention(
         q, k, v, attn_mask=sizes.log()[:, None, None], scale=scale
     )
-    wide_q, wide_k = with_log_sizes(q, k, sizes, scale)
-    assert wide_q.shape[-1] % ALIGNMENT == 0
-    wide = F.scaled_dot_product_attention(
-        wide_q, wide_k, F.pad(v, (0, wide_q.shape[-1] - channels)), scale=scale
-    )
+    tensors_with_sizes = add_size_channels(q, k, v, sizes, scale)
+    assert all(x.shape[-1] % ALIGNMENT == 0 for x in tensors_with_sizes)
+    wide = F.scaled_dot_product_attention(*tensors_with_sizes)
     torch.testing.assert_close(wide[..., :channels], masked, atol=1e-5, rtol=1e-5)
 
 
@@ -28,8 +31,8 @@ def test_a_key_of_size_s_weighs_as_s_equal_keys():
     q, k, v, sizes = tensors(8)
     repeated_k, repeated_v = (x[:1].repeat_interleave(sizes[0], dim=2) for x in (k, v))
     every_token = F.scaled_dot_product_attention(q[:1], repeated_k, repeated_v)
-    wide_q, wide_k = with_log_sizes(q[:1], k[:1], sizes[:1], 8**-0.5)
-    merged = F.scaled_dot_product_attention(wide_q, wide_k, v[:1], scale=8**-0.5)
+    wide = add_size_channels(q[:1], k[:1], v[:1], sizes[:1], 8**-0.5)
+    merged = F.scaled_dot_product_attention(*wide)[..., :8]
     torch.testing.assert_close(merged, every_token, atol=1e-5, rtol=1e-5)
 
 
@@ -44,15 +47,28 @@ def test_a_mask_that_is_there_anyway_takes_the_log_of_sizes(shape, kind):
     wide = scores[None] if scores.ndim == 2 else scores
     wide = wide[:, None] if wide.ndim == 3 else wide
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=wide + sizes.log()[:, None, None])
-    both = mask_with_log_sizes(given, sizes, q.dtype)
+    both = add_sizes_to_mask(given, sizes, q.dtype)
     ours = F.scaled_dot_product_attention(q, k, v, attn_mask=both)
     torch.testing.assert_close(ours, expected)
 
 
-def test_a_mask_of_log_sizes_alone_does_what_the_extra_channel_does():
+def test_a_mask_of_log_sizes_only_does_what_the_extra_channel_does():
     q, k, v, sizes = tensors(8)
-    wide_q, wide_k = with_log_sizes(q, k, sizes, 8**-0.5)
-    wide = F.scaled_dot_product_attention(wide_q, wide_k, v, scale=8**-0.5)
-    mask = mask_with_log_sizes(None, sizes, q.dtype)
+    wide = F.scaled_dot_product_attention(*add_size_channels(q, k, v, sizes, 8**-0.5))[..., :8]
+    mask = add_sizes_to_mask(None, sizes, q.dtype)
     masked = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     torch.testing.assert_close(wide, masked, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("channels", [40, 64, 128])
+def test_half_precision_is_as_near_to_float64_as_without_sizes(channels, dtype):
+    q, k, v, sizes = tensors(channels)
+    exact = F.scaled_dot_product_attention(
+        *(x.double() for x in (q, k, v)), attn_mask=sizes.double().log()[:, None, None]
+    )
+    q, k, v = (x.to(dtype) for x in (q, k, v))
+    out = F.scaled_dot_product_attention(*add_size_channels(q, k, v, sizes, channels**-0.5))
+    torch.testing.assert_close(
+        out[..., :channels].double(), exact, atol=4 * torch.finfo(dtype).eps, rtol=2e-2
+    )

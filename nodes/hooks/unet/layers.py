@@ -1,4 +1,4 @@
-"""The self-attention layers of a UNet and how much each is downsampled."""
+"""The self-attention layers of a UNet, and how much each is downsampled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from comfy.ldm.modules.attention import SpatialTransformer
 from comfy.ldm.modules.diffusionmodules.openaimodel import Downsample, UNetModel, Upsample
 from torch import nn
 
+from ....tome_core.settings import Settings
+
 LayerKey = tuple[str, int, int]
 
 
@@ -18,7 +20,7 @@ class SelfAttentionLayer:
 
     block, number, index: as ComfyUI names the block in ``extra_options``, such as input 1, 0.
     downsample: the latent's side over the layer's side: 1, 2, 4 or 8.
-    path: the block's name inside the model.
+    path: the block's name inside the UNet.
     """
 
     block: str
@@ -31,15 +33,19 @@ class SelfAttentionLayer:
     def key(self) -> LayerKey:
         return (self.block, self.number, self.index)
 
+    def is_kept(self, settings: Settings) -> bool:
+        """False: the settings that keep blocks whole are for transformers."""
+        return False
+
     def __str__(self) -> str:
         return f"{self.block} {self.number}.{self.index}"
 
 
-def self_attention_layers(unet: UNetModel) -> tuple[SelfAttentionLayer, ...]:
-    """Layers in the order in which they run.
+def list_layers(unet: UNetModel) -> tuple[SelfAttentionLayer, ...]:
+    """Self-attention layers in the order in which they run.
 
     Read off the modules, not off token counts: blocks without self-attention (SDXL's finest
-    level) and blocks whose first attention reads the prompt (the x4 upscaler) are not in it.
+    level) and blocks whose first attention reads the prompt (the x4 upscaler) are left out.
     """
     layers: list[SelfAttentionLayer] = []
     downsample = 1
@@ -64,10 +70,10 @@ def _stages(unet: UNetModel) -> Iterator[tuple[str, int, str, nn.Module]]:
     for block in ("input", "output"):
         for number, stage in enumerate(getattr(unet, f"{block}_blocks")):
             for position, module in enumerate(stage):
-                yield block, number, f"diffusion_model.{block}_blocks.{number}.{position}", module
+                yield block, number, f"{block}_blocks.{number}.{position}", module
         if block == "input" and unet.middle_block is not None:
             for position, module in enumerate(unet.middle_block):
-                yield "middle", 0, f"diffusion_model.middle_block.{position}", module
+                yield "middle", 0, f"middle_block.{position}", module
 
 
 def _contains(module: nn.Module, kind: type[nn.Module]) -> bool:

@@ -42,7 +42,7 @@ class Family:
     other_layout: tuple[str, ...] = ()
     prompt_tokens: tuple[int, ...] = ()
 
-    def patch_of(self, model: nn.Module) -> tuple[int, int, int]:
+    def find_patch(self, model: nn.Module) -> tuple[int, int, int]:
         """Frames, rows and columns of the latent that one token holds."""
         sides: list[int] = []
         for name in self.patch:
@@ -53,12 +53,12 @@ class Family:
         frames, rows, columns = [1] * (3 - len(sides)) + sides
         return frames, rows, columns
 
-    def first_block(self, model: nn.Module, kind: str) -> int:
+    def find_first_block(self, model: nn.Module, kind: str) -> int:
         """Number of the first block of ``kind`` ("double", "single")."""
         doubles = len(self.blocks) > 1 and kind == "single"
         return len(getattr(model, self.blocks[0])) if doubles else 0
 
-    def total_blocks(self, model: nn.Module) -> int:
+    def count_blocks(self, model: nn.Module) -> int:
         return sum(len(getattr(model, name)) for name in self.blocks)
 
 
@@ -171,7 +171,7 @@ NO_PICTURE = "its tokens form no picture"
 MORE_THAN_VIDEO = "its sequences hold more than the video, in an order that is not known here"
 UNKNOWN_LAYOUT = "the order of its tokens is not known here"
 
-STEPS_ASIDE: dict[str, tuple[str, str]] = {
+SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.pixart.pixartms.PixArtMS": ("PixArt", OUT_OF_REACH),
     "comfy.ldm.hydit.models.HunYuanDiT": ("HunyuanDiT", OUT_OF_REACH),
     "comfy.ldm.ernie.model.ErnieImageModel": ("Ernie-Image", OUT_OF_REACH),
@@ -199,4 +199,4 @@ STEPS_ASIDE: dict[str, tuple[str, str]] = {
     "comfy.ldm.ideogram4.model.Ideogram4Transformer2DModel": ("Ideogram 4", UNKNOWN_LAYOUT),
     "comfy.ldm.minimax.model.MiniMaxH3Model": ("MiniMax H3", UNKNOWN_LAYOUT),
 }
-"""Model classes that are left alone, with name and reason."""
+"""Model classes that pass through unchanged, with name and reason."""

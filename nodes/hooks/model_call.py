@@ -1,0 +1,165 @@
+"""What our hooks know of a sampling run and of one call of the model in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from comfy.model_base import BaseModel
+from comfy.model_patcher import ModelPatcher
+from torch import Tensor
+
+from ...tome_core.draws import Draws
+from ...tome_core.plan import Plan, Skipped
+from ...tome_core.schedule import PercentWindow, SigmaRange
+from ...tome_core.settings import Settings
+from .run_report import RunReport
+from .settings_stack import SettingsStack
+
+KEY = "token_merge"
+"""Under which ``Attached`` lies in transformer_options; our wrappers have the same key."""
+
+
+@dataclass
+class Run:
+    """One pass of a sampler; dropped at its end.
+
+    sigmas: its noise levels, descending. prediction: number of the sampler's request for a
+    prediction, for which the model may be called several times. windows: of the settings, as noise
+    levels. plans: those that layers share. calls: of the model so far. visits: at each noise level,
+    the predictions that were asked for.
+    """
+
+    sigmas: tuple[float, ...]
+    report: RunReport = field(default_factory=RunReport)
+    prediction: int = 0
+    windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
+    plans: dict[Hashable, SharedPlan] = field(default_factory=dict)
+    calls: int = 0
+    visits: dict[float, list[int]] = field(default_factory=dict)
+    _calls_of: Counter[Hashable] = field(default_factory=Counter)
+    _repeated: set[Hashable] = field(default_factory=set)
+
+    def begin_prediction(self) -> None:
+        self.prediction += 1
+        self._calls_of.clear()
+
+    def begin_call(self, images: Hashable) -> int:
+        """The number of the call."""
+        self.calls += 1
+        self._calls_of[images] += 1
+        if self._calls_of[images] > 1:
+            self._repeated.add(images)
+        return self.calls
+
+    def count_visits(self, sigma: float) -> int:
+        """How many earlier predictions there were at this noise level."""
+        predictions = self.visits.setdefault(sigma, [])
+        if self.prediction not in predictions:
+            predictions.append(self.prediction)
+        return predictions.index(self.prediction)
+
+    def keeps_plans(self, images: Hashable) -> bool:
+        """False where one prediction had several calls with the same prompts.
+
+        These are tiles or context windows: different pictures, which cannot be told apart.
+        """
+        return images not in self._repeated
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    """plan: or why there is none. call: number of the call that made it. age: its period."""
+
+    plan: Plan | Skipped
+    call: int
+    age: int
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCall:
+    """One call of the diffusion model.
+
+    number: in the run. active: the settings whose window holds this call's sigma. step: where in
+    the run it is. visit: how many earlier predictions there were at this sigma. images: names
+    what the batch holds.
+    """
+
+    number: int
+    stack: SettingsStack
+    active: tuple[Settings, ...]
+    sigma: float
+    step: int
+    visit: int
+    images: Hashable
+    run: Run
+
+    def make_draws(self, seed: int, of: tuple[int | str, ...], device: torch.device) -> Draws:
+        """The draws of one layer, or of what ``of`` names.
+
+        By the noise level, since the number of a step starts again where a schedule is sampled in
+        several passes; and anew where a sampler returns to a noise level.
+        """
+        return Draws((seed, self.sigma, self.visit, *of), device)
+
+
+class Architecture(Protocol):
+    """What differs between UNets and transformers."""
+
+    @property
+    def resolutions(self) -> tuple[int, ...]:
+        """Downsampling of the self-attention layers, finest first."""
+
+    def check(self, settings: Settings) -> None:
+        """Warn of inputs without effect; raises ValueError where settings do not fit."""
+
+    def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
+        """Add what has to be on a freshly cloned model before it is called."""
+
+    def reduce(
+        self, call: ModelCall, inputs: ModelInputs
+    ) -> AbstractContextManager[dict[str, Any]]:
+        """The transformer_options with which the model is to be called."""
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """What one call of the model gets; nothing of it is changed.
+
+    prompt: (B, T, D). options: the transformer_options. conditioning: all other inputs by name.
+    """
+
+    base_model: BaseModel
+    latent: Tensor
+    prompt: Tensor | None
+    options: dict[str, Any]
+    conditioning: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Attached:
+    """All that our hooks find in transformer_options.
+
+    run: of the sampler, None outside of one. call: what the architecture made of the running
+    model call.
+    """
+
+    architecture: Architecture
+    stack: SettingsStack
+    run: Run | None = None
+    call: Any = None
+
+
+def add_call(options: dict[str, Any], call: Any) -> dict[str, Any]:
+    """A copy of transformer_options in which our hooks find ``call``."""
+    return {**options, KEY: replace(options[KEY], call=call)}
+
+
+def find_call(options: Mapping[str, Any]) -> Any:
+    """The call that ``add_call`` put there, None where there is none."""
+    attached: Attached | None = options.get(KEY)
+    return attached.call if attached else None

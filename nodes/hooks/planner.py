@@ -1,0 +1,134 @@
+"""The plans of one layer in one model call: one loop over the active settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from ...tome_core.plan import MergingPlan, Plan, Skipped
+from ...tome_core.planning import LayerTokens, plan_layer
+from ...tome_core.query_groups import QueryGroups
+from ...tome_core.settings import Part, Settings
+from ...tome_core.streams import Stream
+from .model_call import ModelCall, SharedPlan
+
+
+class Layer(Protocol):
+    """A layer or block of a model; its text is its name."""
+
+    @property
+    def key(self) -> tuple[int | str, ...]:
+        """Names the layer within its model."""
+
+    @property
+    def downsample(self) -> int:
+        """The latent's side over the side of the layer's grid."""
+
+    def is_kept(self, settings: Settings) -> bool:
+        """True where ``settings`` say to leave this layer whole."""
+
+
+@dataclass(frozen=True)
+class LayerPlans:
+    """What is reduced in one layer; None for what stays whole.
+
+    sizes: tokens that each key stands for, None where attention need not know. groups: of the
+    queries that remain, None where all of them read the same keys. The same plan object serves
+    several parts where one setting reduces them.
+    """
+
+    queries: MergingPlan | None = None
+    keys: Plan | None = None
+    sizes: Tensor | None = None
+    groups: QueryGroups | None = None
+    cross_attention: MergingPlan | None = None
+    mlp: MergingPlan | None = None
+
+    def restore(self, out: Tensor) -> Tensor:
+        """The output of attention for every token. (B·G, ..., Q, C) -> (B, ..., N, C)."""
+        if self.groups:
+            out = self.groups.join(out)
+        return self.queries.unmerge(out) if self.queries else out
+
+    def count(self, tokens: int) -> tuple[int, int, int]:
+        """Tokens before, queries of all groups together, keys and values of each group."""
+        return (
+            tokens,
+            self.queries.slots if self.queries else tokens,
+            self.keys.slots if self.keys else tokens,
+        )
+
+
+def find_acting(call: ModelCall, downsample: int) -> dict[Settings, frozenset[Part]]:
+    """What each setting reduces now in layers of this resolution; no part twice."""
+    resolutions = call.stack.resolutions
+    found = {each: each.find_parts(downsample, resolutions) for each in call.active}
+    return {settings: parts for settings, parts in found.items() if parts}
+
+
+def plan_attention(
+    call: ModelCall, layer: Layer, stream: Stream, like: Tensor, find_metric: Callable[[], Tensor]
+) -> LayerPlans | Skipped:
+    """Plans for all settings that act on ``layer`` in this call.
+
+    Args:
+        stream: the sequence that the layer's self-attention reads.
+        like: a tensor on the device where the plans are used.
+        find_metric: gives (B, N, C), the picture's tokens that are compared.
+    """
+    plans: dict[Part, Any] = {}
+    reasons: list[str] = []
+    sizes = None
+    for settings, parts in find_acting(call, layer.downsample).items():
+        if layer.is_kept(settings):
+            reasons.append("keep_first_blocks or keep_last_blocks")
+            continue
+        shared = settings.refresh_steps > 0
+        of = (str(stream.grid),) if shared else layer.key
+        tokens = LayerTokens(
+            stream,
+            find_metric,
+            call.make_draws(settings.seed, of, like.device),
+            layer.downsample,
+            call.stack.resolutions,
+        )
+        plan = _share_plan(call, settings, tokens) if shared else plan_layer(settings, tokens)
+        if isinstance(plan, Skipped):
+            reasons.append(plan.reason)
+            continue
+        plans.update(dict.fromkeys(parts, plan))
+        if "keys and values" in parts and settings.proportional_attention:
+            sizes = plan.sizes
+        if plan.groups > 1:
+            group_draws = call.make_draws(settings.seed, ("groups", *layer.key), like.device)
+    if not plans:
+        return Skipped(" and ".join(reasons))
+    queries, keys = plans.get("queries"), plans.get("keys and values")
+    groups = None
+    if keys and keys.groups > 1:
+        left = queries.slots if queries else stream.length
+        groups = QueryGroups.draw(left, keys.groups, group_draws)
+    return LayerPlans(
+        queries,
+        keys,
+        sizes,
+        groups,
+        plans.get("queries of cross-attention"),
+        plans.get("tokens of the MLP"),
+    )
+
+
+def _share_plan(call: ModelCall, settings: Settings, tokens: LayerTokens) -> Plan | Skipped:
+    """The plan that all layers with this stream share in one call, and keep for some steps."""
+    name = (settings, tokens.stream, call.images)
+    age = call.step // settings.refresh_steps
+    shared = call.run.plans.get(name)
+    keeps = call.run.keeps_plans(call.images)
+    if shared and (shared.call == call.number or (keeps and shared.age == age)):
+        return shared.plan
+    plan = plan_layer(settings, tokens)
+    call.run.plans[name] = SharedPlan(plan, call.number, age)
+    return plan

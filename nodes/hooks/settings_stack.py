@@ -1,0 +1,62 @@
+"""What several of our nodes on one model do together, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...tome_core.settings import PARTS, Part, Settings
+
+
+@dataclass(frozen=True)
+class SettingsStack:
+    """The settings of all our nodes on one MODEL, in the order of the nodes.
+
+    resolutions: downsampling of the model's self-attention layers, finest first. No two settings
+    reduce the same part of a layer in the same step.
+    """
+
+    resolutions: tuple[int, ...]
+    settings: tuple[Settings, ...] = ()
+
+    def find_all_parts(self, settings: Settings) -> frozenset[Part]:
+        """What ``settings`` reduce in any layer of the model."""
+        found = (settings.find_parts(each, self.resolutions) for each in self.resolutions)
+        return frozenset().union(*found)
+
+    def add(self, added: Settings) -> SettingsStack:
+        """Also reduce as ``added`` says.
+
+        Raises ValueError where it would reduce tokens that earlier settings already reduce:
+        a grid that was merged cannot be merged or downsampled again.
+        """
+        for earlier in self.settings:
+            shared = self._find_shared_parts(earlier, added)
+            if shared and earlier.window.overlaps(added.window):
+                names = " and the ".join(part for part in PARTS if part in shared)
+                raise ValueError(
+                    f"{added.node_name} would reduce the {names} "
+                    f"from {added.window} of the schedule, which a {earlier.node_name} before "
+                    f"it already reduces from {earlier.window}; expected windows "
+                    f"(start_percent, end_percent) that do not overlap, or another target"
+                )
+        return SettingsStack(self.resolutions, (*self.settings, added))
+
+    def _find_shared_parts(self, one: Settings, other: Settings) -> frozenset[Part]:
+        found = (
+            one.find_parts(each, self.resolutions) & other.find_parts(each, self.resolutions)
+            for each in self.resolutions
+        )
+        return frozenset().union(*found)
+
+    def explain_idle(self) -> str | None:
+        """Why no layer of this model can ever be reduced, or None where one can."""
+        if any(map(self.find_all_parts, self.settings)):
+            return None
+        if not self.resolutions:
+            return "this model has no self-attention"
+        finest, *coarser = self.resolutions
+        factors = "factor or factor_level_2" if coarser else "factor"
+        return (
+            f"the finest self-attention of this model is downsampled {finest}x, so "
+            f"max_downsample has to be auto or at least {finest}, or {factors} above 1"
+        )

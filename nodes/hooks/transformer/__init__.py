@@ -1,0 +1,1 @@
+"""Diffusion transformers: Flux, Qwen-Image, Wan and the other families."""

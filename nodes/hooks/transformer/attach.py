@@ -1,0 +1,70 @@
+"""Token reduction in diffusion transformers: Flux, Qwen-Image, Wan and the other families."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from comfy.model_patcher import ModelPatcher
+
+from ....tome_core.plan import Skipped
+from ....tome_core.settings import Settings
+from ..attention_call import OVERRIDE_KEY
+from ..model_call import ModelCall, ModelInputs, add_call
+from ..settings_stack import SettingsStack
+from .attention import TransformerCall, attend
+from .families import Family
+from .layout import read_layout
+
+logger = logging.getLogger("token_merge")
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """family: how the model lays out its sequences."""
+
+    family: Family
+
+    resolutions = (1,)
+    """All blocks have the same grid."""
+
+    def check(self, settings: Settings) -> None:
+        name = self.family.name
+        if settings.mixes_keys:
+            raise ValueError(
+                f"matching is 'toma', expected 'local', 'global', 'k-th' or 'random' with "
+                f"{name}: its keys carry positions, which weighted sums would blur"
+            )
+        for unet_input in settings.unet_inputs:
+            logger.warning("Token Merge: %s acts on UNets only, not on %s.", unet_input, name)
+        kept = settings.transformer.keep_first_blocks or settings.transformer.keep_last_blocks
+        if kept and not self.family.blocks:
+            logger.warning(
+                "Token Merge: keep_first_blocks and keep_last_blocks have no effect: "
+                "%s does not tell which of its blocks is running.",
+                name,
+            )
+
+    def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
+        """Nothing: attention is overridden call by call."""
+
+    @contextmanager
+    def reduce(self, call: ModelCall, inputs: ModelInputs) -> Iterator[dict[str, Any]]:
+        family, model = self.family, inputs.base_model.diffusion_model
+        layout = read_layout(family, model, inputs.latent, inputs.prompt, inputs.conditioning)
+        if isinstance(layout, Skipped):
+            call.run.report.notes.add(f"all layers skipped: {layout.reason}")
+            yield inputs.options
+            return
+        transformer_call = TransformerCall(
+            model=call,
+            layout=layout,
+            first_single=family.find_first_block(model, "single"),
+            total_blocks=family.count_blocks(model),
+            earlier=inputs.options.get(OVERRIDE_KEY),
+        )
+        # In every step, active or not: a compiled model keeps what it saw first.
+        yield {**add_call(inputs.options, transformer_call), OVERRIDE_KEY: attend}

@@ -1,0 +1,175 @@
+"""Attention of transformers on fewer tokens, through ComfyUI's ``optimized_attention_override``.
+
+Queries and keys carry positions (RoPE) here, wherever a model has them. The mean of two keys
+would stand for no position, so queries and keys are chosen; values are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ....tome_core.plan import Plan, Skipped
+from ....tome_core.proportional import expand_mask
+from ....tome_core.settings import Settings
+from ....tome_core.streams import Stream
+from ....tome_core.tokens import take_for_groups, take_tokens
+from ..attention_call import Attention, AttentionCall, AttentionFunction
+from ..model_call import ModelCall, find_call
+from ..planner import LayerPlans, plan_attention
+from .layout import Layout
+
+
+@dataclass(frozen=True)
+class Block:
+    """A transformer block by its number, from 0 in the order in which they run.
+
+    total: of the model's blocks, 0 where it does not tell which block is running.
+    """
+
+    number: int
+    total: int
+
+    downsample = 1
+
+    @property
+    def key(self) -> tuple[int | str, ...]:
+        return ("block", self.number)
+
+    def is_kept(self, settings: Settings) -> bool:
+        return self.total > 0 and settings.transformer.keeps(self.number, self.total)
+
+    def __str__(self) -> str:
+        return f"block {self.number}"
+
+
+@dataclass
+class TransformerCall:
+    """One call of a transformer.
+
+    layout: where the picture lies in its sequences. first_single: number of the first block of the
+    kind that ComfyUI calls "single". total_blocks: 0 where the model does not tell which block is
+    running. earlier: the attention that another node put in place, None where there is none.
+    ordinals: numbers the attention calls of models that do not tell their block.
+    """
+
+    model: ModelCall
+    layout: Layout
+    first_single: int
+    total_blocks: int
+    earlier: Attention | None
+    ordinals: count[int] = field(default_factory=count)
+
+    def find_block(self, options: Mapping[str, Any]) -> Block | None:
+        """The block that runs, None within a refiner before or between the blocks."""
+        if not self.total_blocks:
+            return Block(next(self.ordinals), 0)
+        index = options.get("block_index")
+        if index is None:
+            return None
+        first = self.first_single if options.get("block_type") == "single" else 0
+        return Block(first + index, self.total_blocks)
+
+
+@torch.compiler.disable
+def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
+    """Attention as ComfyUI asks for it, reduced where a setting acts on this call's tokens."""
+    options = kwargs.get("transformer_options") or {}
+    call: TransformerCall | None = find_call(options)
+    if call is None:
+        return attention(*args, **kwargs)
+    function = AttentionFunction(attention, call.earlier)
+    if not call.model.active:
+        return function(*args, **kwargs)
+    tensors = AttentionCall.read(*args, **kwargs)
+    plans = _plan(call, tensors, options)
+    if plans is None:
+        return function(*args, **kwargs)
+    out = function.run(_reduce(plans, tensors), plans.sizes, call.model.run.report)
+    return tensors.reshape_output(plans.restore(out))
+
+
+def _plan(
+    call: TransformerCall, tensors: AttentionCall, options: Mapping[str, Any]
+) -> LayerPlans | None:
+    """What is merged and downsampled in this attention call, None where nothing is."""
+    report = call.model.run.report
+    tokens = tensors.q.shape[2]
+    if tensors.k.shape[2] != tokens or tensors.v.shape[2] != tokens:
+        return None  # cross-attention
+    block = call.find_block(options)
+    if block is None:
+        report.excuses.add("its attention calls do not tell which block is running")
+        return None
+    stream = call.layout.find_stream(tokens, options)
+    if isinstance(stream, Skipped) and not block.total:
+        # The reason may be a good one: such a model also attends among the prompt's tokens alone.
+        report.excuses.add(stream.reason)
+        return None
+    plans = _skip_other_masks(tensors.mask, tokens) or _plan_stream(call, block, stream, tensors)
+    if isinstance(plans, Skipped):
+        report.skip(block, plans.reason)
+        return None
+    report.reduce(block, *plans.count(tokens))
+    return plans
+
+
+def _plan_stream(
+    call: TransformerCall, block: Block, stream: Stream | Skipped, tensors: AttentionCall
+) -> LayerPlans | Skipped:
+    if isinstance(stream, Skipped):
+        return stream
+
+    def find_metric() -> Tensor:
+        """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
+        return stream.take_picture(tensors.k).mean(dim=1)
+
+    return plan_attention(call.model, block, stream, tensors.k, find_metric)
+
+
+def _skip_other_masks(mask: Tensor | None, tokens: int) -> Skipped | None:
+    """Where the mask has not one column for each key and one row for each query."""
+    if mask is None:
+        return None
+    sides = (*[1] * (2 - mask.ndim), *mask.shape)[-2:]
+    if {*sides} <= {1, tokens} and (sides[-1] == tokens or tokens == 1):
+        return None
+    return Skipped(f"its mask of shape {tuple(mask.shape)} does not fit its {tokens} tokens")
+
+
+def _reduce(plans: LayerPlans, call: AttentionCall) -> AttentionCall:
+    """The call with fewer queries, keys and values; groups are rows of a larger batch."""
+    q, k, v = call.q, call.k, call.v
+    mask = None if call.mask is None else expand_mask(call.mask)
+    if plans.queries:
+        q = plans.queries.choose(q)
+        mask = _take_rows(mask, plans.queries)
+    if plans.keys:
+        k, v = plans.keys.choose(k), plans.keys.merge(v)
+        mask = _take_columns(mask, plans.keys, len(q))
+    if plans.groups:
+        q = plans.groups.split(q)
+        mask = None if mask is None else plans.groups.split_mask(mask)
+    return replace(call, q=q, k=k, v=v, mask=mask)
+
+
+def _take_rows(mask: Tensor | None, plan: Plan) -> Tensor | None:
+    """The rows of the queries that remain. (B or 1, H or 1, L or 1, K)."""
+    if mask is None or mask.shape[-2] == 1:
+        return mask
+    return take_tokens(mask.expand(len(plan.chosen), -1, -1, -1), plan.chosen)
+
+
+def _take_columns(mask: Tensor | None, plan: Plan, batch: int) -> Tensor | None:
+    """The columns of the keys that remain, a row of the batch for each group."""
+    if mask is None:
+        return None
+    if plan.groups > 1:
+        return take_for_groups(mask.expand(batch, -1, -1, -1).mT, plan.chosen).mT
+    rows = max(len(mask), len(plan.chosen))
+    return take_tokens(mask.expand(rows, -1, -1, -1).mT, plan.chosen).mT

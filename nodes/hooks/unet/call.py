@@ -1,0 +1,83 @@
+"""One call of a UNet, and what its running block was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from ....tome_core.plan import MergingPlan
+from ..attention_call import Attention
+from ..model_call import ModelCall
+from ..planner import LayerPlans, find_acting
+from .layers import LayerKey, SelfAttentionLayer
+
+
+@dataclass
+class RunningBlock:
+    """What the block that runs was given.
+
+    Each hook takes its part away, so that no plan outlives its use: memory peaks in the MLP.
+    sizes: tokens that each key of self-attention stands for. outputs: plans that give the output
+    of self-attention back to every token.
+    """
+
+    layer: SelfAttentionLayer
+    sizes: Tensor | None
+    outputs: LayerPlans | None
+    cross_attention: MergingPlan | None
+    mlp: MergingPlan | None
+
+    def take_sizes(self, keys: int) -> Tensor | None:
+        """``sizes`` for the attention call that they are of, which has so many keys."""
+        if self.sizes is None or self.sizes.shape[1] != keys:
+            return None
+        sizes, self.sizes = self.sizes, None
+        return sizes
+
+
+@dataclass
+class UNetCall:
+    """One call of a UNet.
+
+    unet: the module that is called, which another clone may not share. layers: its self-attention
+    layers. frames: tokens of the model's temporal attention, None for still images. replaced: for
+    each attention ("attn1", "attn2"), the blocks in which another node computes it. earlier: the
+    attention that another node put in place of ComfyUI's. running: the block that runs, where it
+    is reduced.
+    """
+
+    model: ModelCall
+    unet: nn.Module
+    layers: Mapping[LayerKey, SelfAttentionLayer]
+    frames: int | None
+    replaced: Mapping[str, frozenset[tuple[Any, ...]]]
+    earlier: Attention | None
+    running: RunningBlock | None = None
+
+    def find_layer(self, options: Mapping[str, Any]) -> SelfAttentionLayer | None:
+        """The layer of the block that runs, None where no active setting reduces it."""
+        layer = self.layers.get(_find_key(options))
+        return layer if layer and find_acting(self.model, layer.downsample) else None
+
+    def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:
+        """What the block that runs was given, None where it is not reduced."""
+        running = self.running
+        return running if running and running.layer.key == _find_key(options) else None
+
+    def is_replaced(self, attention: str, layer: SelfAttentionLayer) -> bool:
+        """True where another node computes this attention of the layer's block."""
+        names = self.replaced[attention]
+        return layer.key in names or (layer.block, layer.number) in names
+
+
+CURRENT_CALL: ContextVar[UNetCall | None] = ContextVar("token_merge_call", default=None)
+"""For the MLP alone: ComfyUI gives it tokens and nothing else."""
+
+
+def _find_key(options: Mapping[str, Any]) -> LayerKey:
+    block, number = options.get("block", ("", 0))
+    return block, number, options.get("block_index", 0)

@@ -1,0 +1,38 @@
+"""Plans live on the device of the tokens: nothing is made elsewhere and copied there."""
+
+import pytest
+import torch
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    QueryGroups,
+    Stream,
+    TokenGrid,
+    plan_layer,
+)
+from token_merge.tome_core.settings import MATCHINGS, METHODS
+
+META = torch.device("meta")
+SETTINGS = [
+    *(MergeSettings(matching=matching) for matching in MATCHINGS),
+    MergeSettings(random_destinations=False),
+    *(DownsampleSettings(method=method) for method in METHODS),
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("stream", [Stream(TokenGrid(8, 12)), Stream(TokenGrid(8, 12), 5, 3)])
+def test_a_plan_is_made_on_the_device_of_its_tokens(settings, stream):
+    """An operation on tensors of two devices raises."""
+    if settings.mixes_keys and stream.others:
+        return  # refused with transformers
+    x = torch.empty(2, stream.length, 8, device=META)
+    layer = LayerTokens(stream, lambda: stream.take_picture(x), Draws((0,), META))
+    plan = plan_layer(settings, layer)
+    groups = QueryGroups.draw(stream.length, plan.groups, Draws((0,), META))
+    tensors = [plan.chosen, plan.sizes, plan.merge(x), plan.choose(x), groups.split(x)]
+    if isinstance(settings, MergeSettings):
+        tensors.append(plan.unmerge(plan.merge(x)))
+    assert all(each is None or each.device == META for each in tensors)

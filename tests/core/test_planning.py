@@ -1,0 +1,98 @@
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Skipped,
+    Stream,
+    TokenGrid,
+    plan_layer,
+)
+from token_merge.tome_core.settings import MATCHINGS
+
+
+def plan(grid, settings, batch=1):
+    draws = Draws((settings.seed,), torch.device("cpu"))
+    return plan_layer(
+        settings, LayerTokens(Stream(grid), lambda: torch.randn(batch, grid.tokens, 8), draws)
+    )
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 0.75])
+def test_every_matching_keeps_the_share_that_the_ratio_leaves(matching, ratio):
+    grid = TokenGrid(16, 24)
+    made = plan(grid, MergeSettings(ratio=ratio, matching=matching), batch=2)
+    kept = grid.tokens - int(ratio * grid.tokens)
+    rounding = made.tiling.tiles if matching == "toma" else 0
+    assert kept - rounding <= made.slots <= kept
+    x = torch.randn(2, grid.tokens, 3)
+    assert made.unmerge(made.merge(x)).shape == x.shape
+
+
+@given(
+    height=st.integers(2, 40),
+    width=st.integers(2, 40),
+    most=st.integers(1, 400),
+    matching=st.sampled_from(["local", "global", "k-th", "random"]),
+)
+def test_a_limit_of_tokens_holds_whatever_the_size(height, width, most, matching):
+    grid = TokenGrid(height, width)
+    made = plan(grid, MergeSettings(ratio=0.0, max_tokens=most, matching=matching))
+    assume(not isinstance(made, Skipped))
+    assert made.slots <= most
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 2000))
+def test_a_limit_of_keys_holds_whatever_the_size(height, width, most):
+    grid = TokenGrid(height, width)
+    made = plan(grid, DownsampleSettings(factor=1.0, max_tokens=most))
+    keys = grid.tokens if isinstance(made, Skipped) else made.slots
+    narrow = min(height, width) == 1 or math.sqrt(grid.tokens / most) > min(height, width)
+    assert keys <= most or narrow
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    grid = TokenGrid(8, 8)
+    plain, limited = (plan(grid, MergeSettings(ratio=0.5, max_tokens=most)) for most in (0, 64))
+    assert plain.slots == limited.slots == 32
+    assert plan(grid, DownsampleSettings(factor=2.0, max_tokens=64)).slots == 16
+
+
+def test_random_matching_takes_ratios_beyond_the_strides():
+    assert plan(TokenGrid(10, 10), MergeSettings(ratio=0.9, matching="random")).slots == 10
+
+
+def test_seeds_draw_other_groups_and_other_keys():
+    first, other = (plan(TokenGrid(8, 8), DownsampleSettings(seed=seed)) for seed in (0, 1))
+    assert not torch.equal(first.chosen, other.chosen)
+
+
+@pytest.mark.parametrize(
+    ("grid", "settings", "reason"),
+    [
+        (TokenGrid(1, 40), MergeSettings(), "grid 1x40 is smaller than one 2x2 cell"),
+        (TokenGrid(4, 6), MergeSettings(), "24 tokens are too few for merging to pay"),
+        (TokenGrid(16, 16), MergeSettings(ratio=0.1), "merging 25 of 256 tokens costs more"),
+        (TokenGrid(8, 8), MergeSettings(min_tokens=65), "64 tokens are fewer than min_tokens"),
+        (TokenGrid(8, 8), DownsampleSettings(min_tokens=65), "64 tokens are fewer than min_tokens"),
+        (TokenGrid(8, 8), DownsampleSettings(factor=1.0, max_tokens=64), "64 tokens are within"),
+    ],
+)
+def test_nothing_to_do_is_a_reason_and_no_error(grid, settings, reason):
+    made = plan(grid, settings)
+    assert isinstance(made, Skipped)
+    assert reason in made.reason
+
+
+def test_a_real_error_is_raised():
+    grid = TokenGrid(8, 8)
+    draws = Draws((0,), torch.device("cpu"))
+    with pytest.raises(RuntimeError):
+        plan_layer(MergeSettings(), LayerTokens(Stream(grid), lambda: torch.randn(1, 63, 8), draws))

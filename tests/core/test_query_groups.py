@@ -1,0 +1,72 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from token_merge.tome_core import Draws, QueryGroups, Stream, TokenGrid
+from token_merge.tome_core.cells import draw_tokens
+from token_merge.tome_core.downsample import ChoosingPlan
+
+DRAWS = Draws((0,), torch.device("cpu"))
+COUNTS = st.integers(1, 40)
+GROUPS = st.integers(1, 6)
+
+
+def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:
+    return ChoosingPlan.make(Stream(grid), smaller, draw_tokens(grid, smaller, groups, DRAWS))
+
+
+@given(COUNTS, GROUPS, st.sampled_from([(), (3,)]))
+def test_what_is_split_comes_back_in_its_place(queries, groups, heads):
+    x = torch.randn(2, *heads, queries, 4)
+    split_up = QueryGroups.draw(queries, min(groups, queries), DRAWS)
+    groups = split_up.groups
+    split = split_up.split(x)
+    assert split.shape == (2 * groups, *heads, -(-queries // groups), 4)
+    assert torch.equal(split_up.join(split), x)
+
+
+@given(COUNTS, GROUPS)
+def test_a_query_gets_the_output_of_its_own_group(queries, groups):
+    split_up = QueryGroups.draw(queries, min(groups, queries), DRAWS)
+    group = torch.arange(split_up.groups).view(-1, 1, 1).expand(*split_up.order.shape, 1)
+    joined = split_up.join(group)[0, :, 0]
+    assert all(query in split_up.order[of] for query, of in enumerate(joined.tolist()))
+
+
+@given(COUNTS, GROUPS)
+def test_rows_of_a_mask_go_with_their_queries(queries, groups):
+    split_up = QueryGroups.draw(queries, min(groups, queries), DRAWS)
+    mask = torch.randn(2, 3, queries, 5)
+    found = split_up.split_mask(mask.repeat_interleave(split_up.groups, dim=0))
+    assert torch.equal(found, split_up.split(mask))
+
+
+def test_a_mask_of_one_row_for_all_queries_stays():
+    mask = torch.randn(4, 1, 1, 5)
+    assert QueryGroups.draw(8, 4, DRAWS).split_mask(mask) is mask
+
+
+def test_groups_share_no_key_and_read_all_of_them_together():
+    plan = plan_keys(TokenGrid(6, 8), TokenGrid(3, 4), 4)
+    keys = plan.merge(torch.arange(48.0).view(1, 48, 1))
+    assert keys.shape == (4, 12, 1)
+    assert sorted(keys.flatten().tolist()) == list(range(48))
+
+
+def test_images_of_a_batch_lie_group_by_group():
+    plan = plan_keys(TokenGrid(4, 4), TokenGrid(2, 2), 2)
+    x = torch.randn(3, 16, 2)
+    merged = plan.merge(x)
+    for image in range(3):
+        for group in range(2):
+            assert torch.equal(merged[2 * image + group], x[image, plan.chosen[group]])
+
+
+def test_whole_attention_is_found_again_where_every_group_reads_all_keys():
+    """With cells of one token each group has all keys: splitting alone changes nothing."""
+    q, k, v = (torch.randn(2, 3, 12, 4, dtype=torch.float64) for _ in range(3))
+    grid = TokenGrid(3, 4)
+    split_up = QueryGroups.draw(12, 3, DRAWS)
+    plan = plan_keys(grid, grid, 3)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    out = split_up.join(attention(split_up.split(q), plan.choose(k), plan.merge(v)))
+    torch.testing.assert_close(out, attention(q, k, v))

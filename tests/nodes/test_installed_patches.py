@@ -1,0 +1,60 @@
+"""Only the patches that the settings can use are there: each is a break in a compiled model."""
+
+import pytest
+from comfy.patcher_extension import WrappersMP
+
+OVERRIDE = "optimized_attention_override"
+SELF = {"attn1_patch"}
+RESTORED = {"attn1_patch", "attn1_output_patch"}
+CROSS = {"attn2_patch", "attn2_output_patch"}
+
+
+def find_installed(model, denoise) -> set[str]:
+    """Names of the patches and of the override with which the UNet or transformer is called."""
+    seen = []
+
+    def watch(executor, *args, **kwargs):
+        options = kwargs.get("transformer_options") or args[-1]
+        patches = options.get("patches", {})
+        assert all(len(patch) == 1 for patch in patches.values())
+        seen.append({*patches} | ({OVERRIDE} & {*options}))
+        return executor(*args, **kwargs)
+
+    clone = model.clone()
+    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "watch", watch)
+    denoise(clone, steps=3)
+    assert all(each == seen[0] for each in seen), "a compiled model keeps what it saw first"
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ({}, {*RESTORED, OVERRIDE}),
+        ({"proportional_attention": False}, RESTORED),
+        ({"target": "queries"}, RESTORED),
+        ({"target": "keys and values"}, {*RESTORED, OVERRIDE}),
+        ({"target": "keys and values", "proportional_attention": False}, SELF),
+        ({"matching": "toma"}, RESTORED),
+        ({"merge_cross_attention": True}, {*RESTORED, *CROSS, OVERRIDE}),
+        ({"start_percent": 0.5}, {*RESTORED, OVERRIDE}),
+    ],
+)
+def test_token_merge_on_a_unet(inputs, expected, unet, token_merge, denoise):
+    assert find_installed(token_merge(unet("SD15"), **inputs), denoise) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [({}, SELF), ({"method": "interleaved"}, RESTORED), ({"end_percent": 0.5}, SELF)],
+)
+def test_token_downsample_on_a_unet(inputs, expected, unet, token_downsample, denoise):
+    assert find_installed(token_downsample(unet("SD15"), **inputs), denoise) == expected
+
+
+def test_a_model_without_attention_at_that_resolution_gets_none(unet, token_merge, denoise):
+    assert find_installed(token_merge(unet("SDXL"), max_downsample="1"), denoise) == set()
+
+
+def test_a_transformer_gets_the_override_only(flux, token_downsample, denoise):
+    assert find_installed(token_downsample(flux), denoise) == {OVERRIDE}

@@ -1,0 +1,53 @@
+"""Random integers without a generator: a hash of who draws and of the number of the draw.
+
+The hash is computed in int64 on the tensor's own device, so every device draws the same numbers,
+no copy goes to it, and no random state is read or changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+_MULTIPLIERS = (-0x61C8864680B583EB, -0x6B2FB644ECCEEE15)
+"""Odd, so that each multiplication modulo 2^64 is one to one; from splitmix64 (Steele, Lea and
+Flood, "Fast splittable pseudorandom number generators", 2014)."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws that depend on ``identity`` alone, such as (seed, sigma, layer).
+
+    device: where the numbers are computed and used.
+    """
+
+    identity: tuple[int | float | str, ...]
+    device: torch.device
+
+    @cached_property
+    def _key(self) -> int:
+        """The identity as one signed 64-bit number."""
+        digest = hashlib.blake2b(repr(self.identity).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True)
+
+    def hash_numbers(self, count: int) -> Tensor:
+        """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64."""
+        first, second = _MULTIPLIERS
+        x = (torch.arange(count, device=self.device) ^ self._key) * first
+        x = (x ^ (x >> 31)) * second
+        return x ^ (x >> 29)
+
+    def draw_below(self, most: Tensor) -> Tensor:
+        """One number for each entry of ``most``, from 0 to that entry - 1. Same shape, int64.
+
+        most: int64, at least 1.
+        """
+        return self.hash_numbers(most.numel()).view(most.shape) % most
+
+    def draw_order(self, count: int) -> Tensor:
+        """The numbers from 0 to ``count`` - 1 in random order. (count,) int64."""
+        return self.hash_numbers(count).argsort()

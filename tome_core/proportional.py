@@ -1,0 +1,69 @@
+"""Proportional attention: a key that stands for s tokens weighs as much as s keys.
+
+ToMe (arXiv 2210.09461) eq. 1: softmax(q·kᵀ·scale + log s).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ALIGNMENT = 8
+"""Head channels are padded to a multiple of this, which PyTorch's fused kernels ask for."""
+
+
+def add_size_channels(
+    q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values with extra channels that add log s to the scores.
+
+    Channels and not a mask: a mask would push PyTorch off its fastest kernels on a GPU. The
+    attention must be called with no scale: it then takes D' ** -0.5, and q is multiplied so that
+    the scores come out with ``scale``. ComfyUI's functions honour a scale only since its pull
+    request 13376.
+
+    Args:
+        q: (B, H, Nq, D).
+        k, v: (B, G, Nk, D), with H heads or fewer.
+        sizes: (B or 1, Nk) tokens that each key stands for.
+        scale: of the scores, usually D ** -0.5.
+
+    Returns q, k, v with D' channels, D' > D. The output's channels beyond D are to be cut off.
+    """
+    extra = ALIGNMENT - q.shape[-1] % ALIGNMENT
+    root = (q.shape[-1] + extra) ** 0.5
+    ones = F.pad(q.new_ones(*q.shape[:-1], 1), (0, extra - 1))  # (B, H, Nq, extra)
+    log_size = (sizes.float().log() * root).to(k.dtype)[:, None, :, None]  # (B or 1, 1, Nk, 1)
+    logs = F.pad(log_size.expand(*k.shape[:-1], 1), (0, extra - 1))  # (B, G, Nk, extra)
+    wide_q = torch.cat([q * (scale * root), ones], dim=-1)
+    return wide_q, torch.cat([k, logs], dim=-1), F.pad(v, (0, extra))
+
+
+def add_sizes_to_mask(mask: Tensor | None, sizes: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask that also adds log s to the scores.
+
+    Args:
+        mask: (..., Nk), bool (True attends) or added to the scores.
+        sizes: (B or 1, Nk) tokens that each key stands for.
+        dtype: of the queries.
+
+    Returns a mask that is added to the scores, (B or 1, H or 1, Nq or 1, Nk).
+    """
+    log_sizes = sizes.log().to(dtype)[:, None, None]  # (B or 1, 1, 1, Nk)
+    if mask is None:
+        return log_sizes
+    if mask.dtype == torch.bool:
+        scores = torch.zeros_like(mask, dtype=dtype)
+        mask = scores.masked_fill_(~mask, float("-inf"))
+    return expand_mask(mask) + log_sizes
+
+
+def expand_mask(mask: Tensor) -> Tensor:
+    """A mask as ComfyUI takes it, with all four dimensions.
+
+    mask: (Nq, Nk), (B, Nq, Nk) or (B, H, Nq, Nk), each side may be 1. Returns (B, H, Nq, Nk).
+    """
+    if mask.ndim == 3:
+        return mask[:, None]
+    return mask[(None,) * (4 - mask.ndim)]
