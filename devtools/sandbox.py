@@ -67,7 +67,7 @@ def ready() -> Sandbox:
     if own == pinned:  # said so by `environment` to this process
         own = None
     folder = cache.folder() / "environments" / _key(own)
-    python = python_of(folder)
+    python = find_python(folder)
     source = own or pinned
     if not (is_complete(folder) and comfyui.is_comfyui(source)):
         with cache.locked(cache.folder() / "set-up.lock"):
@@ -88,14 +88,14 @@ def _key(own: Path | None) -> str:
     return hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:12]
 
 
-def python_of(folder: Path) -> Path:
+def find_python(folder: Path) -> Path:
     """The interpreter of the virtual environment in ``folder``."""
     return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
 
 
 def is_complete(folder: Path) -> bool:
     """Whether a set-up of ``folder`` came to its end and its interpreter is still there."""
-    return (folder / "complete").is_file() and python_of(folder).exists()
+    return (folder / "complete").is_file() and find_python(folder).exists()
 
 
 def _create(folder: Path) -> None:
@@ -113,7 +113,7 @@ def _create(folder: Path) -> None:
 
 def _fill(folder: Path, source: Path) -> None:
     start = time.monotonic()
-    python = python_of(folder)
+    python = find_python(folder)
     names = (source / "requirements.txt").read_text().splitlines()
     wanted = folder / "comfyui-requirements.txt"
     wanted.write_text("\n".join(name for name in names if not name.startswith("torchaudio")))
@@ -130,7 +130,7 @@ def _fill(folder: Path, source: Path) -> None:
 def _pip(folder: Path, *arguments: str | Path) -> None:
     """Run ``pip install``, with one line of progress per package; the whole output in a log."""
     log = folder / "pip.log"
-    command = [python_of(folder), "-m", "pip", "install", "--progress-bar", "off", *arguments]
+    command = [find_python(folder), "-m", "pip", "install", "--progress-bar", "off", *arguments]
     with open(log, "a", encoding="utf-8") as file:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"

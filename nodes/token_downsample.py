@@ -9,16 +9,8 @@ from comfy_api.latest import io
 
 from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
+from . import inputs
 from .hooks.registry import attach
-from .inputs import (
-    explain_refusal,
-    make_settings,
-    percent_window,
-    proportional_attention,
-    seed_input,
-    token_limits,
-    transformer_inputs,
-)
 
 
 class TokenDownsample(io.ComfyNode):
@@ -62,8 +54,8 @@ class TokenDownsample(io.ComfyNode):
                     "group reads its own random keys: nearer to the plain picture, a little "
                     "slower. nearest-exact always keeps the token in the middle.",
                 ),
-                *percent_window("downsampling"),
-                *token_limits(
+                *inputs.percent_window("downsampling"),
+                *inputs.token_limits(
                     "Where the factors would keep more keys and values than this in a layer they "
                     "act on, the grid is downsampled more."
                 ),
@@ -78,12 +70,12 @@ class TokenDownsample(io.ComfyNode):
                     tooltip="Video transformers: divides the number of frames of keys and values "
                     "too. 1 keeps every frame.",
                 ),
-                *transformer_inputs(),
-                proportional_attention(
+                *inputs.transformer_inputs(),
+                inputs.proportional_attention(
                     "Transformers: ",
                     "Without this, the prompt gains weight against the picture.",
                 ),
-                seed_input("the tokens and groups that are random", optional=True),
+                inputs.seed_input("the tokens and groups that are random", optional=True),
             ],
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
         )
@@ -93,8 +85,8 @@ class TokenDownsample(io.ComfyNode):
         cls, start_percent: float | None = None, end_percent: float | None = None
     ) -> bool | str:
         """Refuse what the ranges of single inputs cannot, before any node of the graph runs."""
-        return explain_refusal(PercentWindow, start=start_percent, end=end_percent) or True
+        return inputs.explain_refusal(PercentWindow, start=start_percent, end=end_percent) or True
 
     @classmethod
-    def execute(cls, model: ModelPatcher, **inputs: Any) -> io.NodeOutput:
-        return io.NodeOutput(attach(model, make_settings(DownsampleSettings, inputs)))
+    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
+        return io.NodeOutput(attach(model, inputs.make_settings(DownsampleSettings, values)))

@@ -18,17 +18,8 @@ from ..tome_core.settings import (
     Matching,
     MergeSettings,
 )
+from . import inputs
 from .hooks.registry import attach
-from .inputs import (
-    explain_refusal,
-    make_settings,
-    optional_whole,
-    percent_window,
-    proportional_attention,
-    seed_input,
-    token_limits,
-    transformer_inputs,
-)
 
 DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
 
@@ -72,7 +63,7 @@ class TokenMerge(io.ComfyNode):
                     "and values only, every token keeps its own query. With queries only, every "
                     "token can still be attended to.",
                 ),
-                *percent_window("merging"),
+                *inputs.percent_window("merging"),
                 _stride("stride_x", "Width"),
                 _stride("stride_y", "Height"),
                 _switch(
@@ -81,7 +72,7 @@ class TokenMerge(io.ComfyNode):
                     "always the first one. Avoids grid patterns.",
                     default=True,
                 ),
-                seed_input("the random dst tokens"),
+                inputs.seed_input("the random dst tokens"),
                 _switch(
                     "merge_cross_attention",
                     "UNets: also merges the queries of cross-attention, the attention to the "
@@ -103,18 +94,18 @@ class TokenMerge(io.ComfyNode):
                     "k = stride_x * stride_y. random: dst tokens are random. toma: tiles with "
                     "soft weights (ToMA).",
                 ),
-                optional_whole(
+                inputs.optional_whole(
                     "refresh_steps",
                     MAX_REFRESH_STEPS,
                     "0: every layer looks for similar tokens in every step. 1: the layers of one "
                     "resolution share what the first of them found. 2 or more: and keep it for "
                     "that many steps.",
                 ),
-                *token_limits(
+                *inputs.token_limits(
                     "Where ratio would keep more tokens than this in a layer, more are merged."
                 ),
-                *transformer_inputs(),
-                proportional_attention(
+                *inputs.transformer_inputs(),
+                inputs.proportional_attention(
                     "Keys and values: ",
                     "Without this, merged tokens lose weight to the others, and UNets attend to "
                     "the mean of their keys, as the first ToMe for SD does.",
@@ -134,18 +125,18 @@ class TokenMerge(io.ComfyNode):
         matching: Matching | None = MATCHINGS[0],
     ) -> bool | str:
         """Refuse what the ranges of single inputs cannot, before any node of the graph runs."""
-        window = explain_refusal(PercentWindow, start=start_percent, end=end_percent)
-        cells = explain_refusal(
+        window = inputs.explain_refusal(PercentWindow, start=start_percent, end=end_percent)
+        cells = inputs.explain_refusal(
             MergeSettings, ratio=ratio, stride_x=stride_x, stride_y=stride_y, matching=matching
         )
         return window or cells or True
 
     @classmethod
-    def execute(cls, model: ModelPatcher, **inputs: Any) -> io.NodeOutput:
-        chosen = inputs.pop("max_downsample", "auto")
+    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
+        chosen = values.pop("max_downsample", "auto")
         check_choice("max_downsample", chosen, tuple(DOWNSAMPLINGS))
-        inputs["max_downsample"] = DOWNSAMPLINGS[chosen]
-        return io.NodeOutput(attach(model, make_settings(MergeSettings, inputs)))
+        values["max_downsample"] = DOWNSAMPLINGS[chosen]
+        return io.NodeOutput(attach(model, inputs.make_settings(MergeSettings, values)))
 
 
 def _stride(name: str, side: str) -> io.Input:

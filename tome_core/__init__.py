@@ -5,11 +5,9 @@ from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
-from .plan import MergePlan, MergingPlan, Plan, Skipped
+from .plan import MergePlan, Plan, Skipped
 from .planning import LayerTokens, plan_layer
-from .proportional import add_size_channels, add_sizes_to_mask
 from .query_groups import QueryGroups
-from .schedule import PercentWindow
 from .settings import DownsampleSettings, MergeSettings, Settings, TransformerSettings
 from .streams import Stream
 from .tile_matching import match_tiles
@@ -21,8 +19,6 @@ __all__ = [
     "LayerTokens",
     "MergePlan",
     "MergeSettings",
-    "MergingPlan",
-    "PercentWindow",
     "Plan",
     "QueryGroups",
     "Settings",
@@ -30,8 +26,6 @@ __all__ = [
     "Stream",
     "TokenGrid",
     "TransformerSettings",
-    "add_size_channels",
-    "add_sizes_to_mask",
     "choose_every_kth",
     "choose_random",
     "choose_strided",

@@ -14,6 +14,8 @@ Sides = tuple[Tensor, Tensor, Tensor]
 """Along frames, height and width; each tensor broadcasts to (F', H', W')."""
 
 
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
 def pick_nearest(
     grid: TokenGrid, smaller: TokenGrid, device: torch.device, *, centred: bool
 ) -> Tensor:

@@ -6,7 +6,7 @@ These plans have no way back: queries stay whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -23,17 +23,17 @@ from .tokens import join_heads, split_heads, take_for_groups, take_tokens
 class ChoosingPlan:
     """One token of each cell is kept, and all tokens that are not of the picture.
 
-    smaller: the grid of the kept tokens. chosen: (G, M) int64, those of each query group.
+    smaller: the grid of the kept tokens. kept: (G, m) int64, their numbers within the picture, for
+    each query group.
     """
 
     stream: Stream
     smaller: TokenGrid
-    chosen: Tensor
+    kept: Tensor
 
-    @classmethod
-    def make(cls, stream: Stream, smaller: TokenGrid, numbers: Tensor) -> ChoosingPlan:
-        """numbers: (G, m) int64, tokens of the picture, one for each cell."""
-        return cls(stream, smaller, stream.extend_numbers(numbers, stream.length))
+    @cached_property
+    def chosen(self) -> Tensor:
+        return self.stream.extend_numbers(self.kept, self.stream.length)
 
     @property
     def slots(self) -> int:
@@ -55,37 +55,13 @@ class ChoosingPlan:
 
 
 @dataclass(frozen=True)
-class InterpolationPlan:
-    """Values are means or maxima of the picture, resampled to ``smaller``.
+class InterpolationPlan(ChoosingPlan):
+    """Values are means or maxima of the picture; keys that may not be averaged are chosen.
 
     mode: one that computes values, such as "bilinear".
-    chosen: (1, M) int64, the token in the middle of each cell, for what may not be averaged.
     """
 
-    stream: Stream
-    smaller: TokenGrid
     mode: DownsampleMethod
-    chosen: Tensor
-
-    groups = 1
-
-    @classmethod
-    def make(
-        cls, stream: Stream, smaller: TokenGrid, mode: DownsampleMethod, device: torch.device
-    ) -> InterpolationPlan:
-        middle = pick_nearest(stream.grid, smaller, device, centred=True)
-        return cls(stream, smaller, mode, stream.extend_numbers(middle[None], stream.length))
-
-    @property
-    def slots(self) -> int:
-        return self.chosen.shape[1]
-
-    @property
-    def sizes(self) -> Tensor | None:
-        return share_sizes(self.stream, self.smaller, self.chosen.device)
-
-    def choose(self, x: Tensor) -> Tensor:
-        return take_tokens(x, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
         if x.ndim == 4:

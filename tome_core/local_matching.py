@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -38,8 +39,7 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     unit_dst = F.normalize(metric.index_select(1, dst.flat), dim=-1)  # (B, D, C)
     nearby = _add_ring(unit_dst.unflatten(1, dst.tokens.shape).flatten(0, 1), tiling, cells, 0.0)
     nearby = nearby.unflatten(0, (-1, tiling.tiles))  # (B, tiles, K, C)
-    slots = torch.arange(dst.count, device=metric.device).reshape(*dst.tokens.shape, 1)
-    nearby_slots = _add_ring(slots, tiling, cells, -1).squeeze(-1)  # (tiles, K)
+    nearby_slots = _number_nearby(tiling, cells, dst.tokens.shape, metric.device)  # (tiles, K)
 
     similarity = tiling.fold(metric) @ nearby.mT  # (B, tiles, T, K), times the token's norm
     similarity.masked_fill_((nearby_slots < 0)[:, None], float("-inf"))
@@ -57,6 +57,19 @@ def count_cells(grid: TokenGrid, dst: Destinations) -> tuple[int, int]:
         balance_side(math.ceil(grid.height / dst.stride_y), CELLS_PER_SIDE),
         balance_side(math.ceil(grid.width / dst.stride_x), CELLS_PER_SIDE),
     )
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_nearby(
+    tiling: Tiling, cells: tuple[int, int], shape: torch.Size, device: torch.device
+) -> Tensor:
+    """The slots of the dst tokens that a tile's tokens are compared with, -1 beyond the picture.
+
+    shape: of the dst tokens, (F, rows, columns). Returns (tiles, K) int64.
+    """
+    slots = torch.arange(shape.numel(), device=device).reshape(*shape, 1)
+    return _add_ring(slots, tiling, cells, -1).squeeze(-1)
 
 
 def _add_ring(values: Tensor, tiling: Tiling, cells: tuple[int, int], fill: float) -> Tensor:

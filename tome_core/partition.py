@@ -5,7 +5,6 @@ They are the same for all images of a batch, so splitting the batch changes noth
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -79,8 +78,3 @@ def fit_strides(grid: TokenGrid, stride_y: int, stride_x: int, kept: int) -> tup
         if grid.frames * (grid.height // y) * (grid.width // x) <= kept:
             break
     return y, x
-
-
-def fit_k(tokens: int, k: int, kept: int) -> int:
-    """k, or the smallest larger number of which at most ``kept`` whole groups fit."""
-    return max(k, math.ceil(tokens / kept))

@@ -15,14 +15,7 @@ from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
-from .partition import (
-    Destinations,
-    choose_every_kth,
-    choose_random,
-    choose_strided,
-    fit_k,
-    fit_strides,
-)
+from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Plan, Skipped
 from .query_groups import MOST_GROUPS
 from .settings import DownsampleSettings, MergeSettings, Settings
@@ -40,10 +33,12 @@ attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16
 class LayerTokens:
     """The tokens of one layer, as planning sees them.
 
-    stream: the sequence that the layer's attention reads. find_metric: gives (B, N, C), the
-    picture's tokens that are compared; called only where tokens are compared. draws: of this layer
-    in this step, on the device of its tensors. downsample, resolutions: see
-    ``Settings.find_parts``.
+    Args:
+        stream: the sequence that the layer's attention reads.
+        find_metric: gives (B, N, C), the picture's tokens that are compared; called only where
+            tokens are compared.
+        draws: of this layer in this step, on the device of its tensors.
+        downsample, resolutions: see ``Settings.find_parts``.
     """
 
     stream: Stream
@@ -93,9 +88,8 @@ def _choose_destinations(
         return choose_random(grid.tokens, kept, draws)
     stride_y, stride_x = settings.stride_y, settings.stride_x
     if settings.matching == "k-th":
-        return choose_every_kth(
-            grid.tokens, fit_k(grid.tokens, stride_y * stride_x, kept), draws.device
-        )
+        k = max(stride_y * stride_x, math.ceil(grid.tokens / kept))
+        return choose_every_kth(grid.tokens, k, draws.device)
     if stride_y > grid.height or stride_x > grid.width:
         return Skipped(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
     strides = fit_strides(grid, stride_y, stride_x, kept)
@@ -114,15 +108,14 @@ def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> Plan
     if smaller == grid:
         return Skipped(f"{grid.tokens} tokens are within the factor and max_tokens already")
 
-    if settings.method in ("nearest-exact", "nearest"):
-        centred = settings.method == "nearest-exact"
-        numbers = pick_nearest(grid, smaller, draws.device, centred=centred)[None]
-    elif settings.method in ("stratified", "interleaved"):
+    if settings.method in ("stratified", "interleaved"):
         groups = _count_groups(stream, smaller) if settings.groups_queries else 1
-        numbers = draw_tokens(grid, smaller, groups, draws)
-    else:
-        return InterpolationPlan.make(stream, smaller, settings.method, draws.device)
-    return ChoosingPlan.make(stream, smaller, numbers)
+        return ChoosingPlan(stream, smaller, draw_tokens(grid, smaller, groups, draws))
+    centred = settings.method != "nearest"
+    nearest = pick_nearest(grid, smaller, draws.device, centred=centred)[None]
+    if settings.method in ("nearest-exact", "nearest"):
+        return ChoosingPlan(stream, smaller, nearest)
+    return InterpolationPlan(stream, smaller, nearest, settings.method)
 
 
 def _shrink(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> TokenGrid:

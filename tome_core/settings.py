@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, get_args
 
 from .checks import check_choice, check_flag, check_number, check_whole
 from .schedule import PercentWindow
@@ -32,51 +33,6 @@ MAX_TOKENS = 2**20
 MAX_BLOCKS = 100
 
 
-class Settings(Protocol):
-    """What both kinds of settings have."""
-
-    node_name: ClassVar[str]
-
-    @property
-    def window(self) -> PercentWindow: ...
-    @property
-    def min_tokens(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def refresh_steps(self) -> int: ...
-    @property
-    def transformer(self) -> TransformerSettings: ...
-    @property
-    def proportional_attention(self) -> bool: ...
-    @property
-    def mixes_keys(self) -> bool:
-        """True where every key that is left is a weighted mean of tokens."""
-
-    @property
-    def unet_inputs(self) -> tuple[str, ...]:
-        """The inputs that are on and act on UNets only."""
-
-    @property
-    def is_identity(self) -> bool:
-        """True where every layer would keep all its tokens."""
-
-    @property
-    def groups_queries(self) -> bool:
-        """True where queries are split into groups."""
-
-    @property
-    def weighs_keys(self) -> bool:
-        """True where the keys of a UNet's layer come to stand for different numbers of tokens."""
-
-    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
-        """What is reduced in a layer.
-
-        downsample: the latent's side over the side of the layer's grid. resolutions: this number
-        for all layers of the model, finest first.
-        """
-
-
 @dataclass(frozen=True)
 class TransformerSettings:
     """What acts on the blocks of transformers alone.
@@ -96,8 +52,78 @@ class TransformerSettings:
         return block < self.keep_first_blocks or block >= blocks - self.keep_last_blocks
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings(ABC):
+    """What the settings of all nodes have.
+
+    Args:
+        window: the part of the schedule in which they act.
+        max_tokens: most tokens, or keys and values, that a layer keeps; 0: no limit.
+        min_tokens: layers with fewer tokens are skipped; 0: none.
+        transformer: what acts on transformers alone.
+        proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
+            (arXiv 2210.09461) eq. 1.
+        seed: of all that is drawn.
+
+    Raises ValueError naming the input, its value and what is accepted.
+    """
+
+    window: PercentWindow = field(default_factory=PercentWindow)
+    max_tokens: int = 0
+    min_tokens: int = 0
+    transformer: TransformerSettings = field(default_factory=TransformerSettings)
+    proportional_attention: bool = True
+    seed: int = 0
+
+    node_name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_whole("seed", self.seed, 0, MAX_SEED)
+        check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
+        check_whole("min_tokens", self.min_tokens, 0, MAX_TOKENS)
+        check_flag("proportional_attention", self.proportional_attention)
+
+    @property
+    @abstractmethod
+    def is_identity(self) -> bool:
+        """True where every layer would keep all its tokens."""
+
+    @property
+    def refresh_steps(self) -> int:
+        """Steps for which the layers of one resolution keep a shared plan; 0: they share none."""
+        return 0
+
+    @property
+    def groups_queries(self) -> bool:
+        """True where queries are split into groups."""
+        return False
+
+    @property
+    def mixes_keys(self) -> bool:
+        """True where every key that is left is a weighted mean of tokens."""
+        return False
+
+    @property
+    def weighs_keys(self) -> bool:
+        """True where the keys of a UNet's layer come to stand for different numbers of tokens."""
+        return False
+
+    @property
+    def unet_inputs(self) -> tuple[str, ...]:
+        """The inputs that are on and act on UNets only."""
+        return ()
+
+    @abstractmethod
+    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
+        """What is reduced in a layer.
+
+        downsample: the latent's side over the side of the layer's grid. resolutions: this number
+        for all layers of the model, finest first.
+        """
+
+
 @dataclass(frozen=True)
-class MergeSettings:
+class MergeSettings(Settings):
     """Token merging, ToMe for Stable Diffusion (arXiv 2303.17604).
 
     Args:
@@ -106,47 +132,34 @@ class MergeSettings:
             take up to 0.9.
         max_downsample: acts on layers downsampled at most this much; None: the model's finest.
         target: which tokens of self-attention are merged.
-        window: the part of the schedule in which it acts.
         stride_x, stride_y: width and height, in tokens, of the cell that has one dst token.
         random_destinations: the dst is a random token of its cell, drawn from ``seed``, instead
             of the first one.
-        seed: of all that is drawn.
         merge_cross_attention, merge_mlp: also merge the queries of cross-attention and the tokens
             of the MLP.
         matching: how similar tokens are found, see planning.py.
         refresh_steps: 0: every layer has its own plan in every step. n: the layers of one
             resolution share a plan, which is kept for n steps.
-        max_tokens: most tokens that a layer keeps, whatever the ratio; 0: no limit.
-        min_tokens: layers with fewer tokens are skipped; 0: none.
-        transformer: what acts on transformers alone.
-        proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
-            (arXiv 2210.09461) eq. 1, and is the key of its dst. Off: it is the mean of its
-            tokens and weighs as much as one key, as in ToMe for Stable Diffusion.
 
-    Raises ValueError naming the input, its value and what is accepted.
+    On UNets a merged key is that of its dst. Without ``proportional_attention`` it is the mean of
+    its tokens, as in ToMe for Stable Diffusion.
     """
 
     node_name: ClassVar[str] = "Token Merge"
-    groups_queries: ClassVar[bool] = False
 
     ratio: float = 0.5
     max_downsample: int | None = None
     target: Target = "queries, keys and values"
-    window: PercentWindow = field(default_factory=PercentWindow)
     stride_x: int = 2
     stride_y: int = 2
     random_destinations: bool = True
-    seed: int = 0
     merge_cross_attention: bool = False
     merge_mlp: bool = False
     matching: Matching = "local"
     refresh_steps: int = 0
-    max_tokens: int = 0
-    min_tokens: int = 0
-    transformer: TransformerSettings = field(default_factory=TransformerSettings)
-    proportional_attention: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
         check_whole("stride_y", self.stride_y, 1, MAX_STRIDE)
         check_choice("matching", self.matching, MATCHINGS)
@@ -162,7 +175,6 @@ class MergeSettings:
         for name in ("random_destinations", "merge_cross_attention", "merge_mlp"):
             check_flag(name, getattr(self, name))
         check_whole("refresh_steps", self.refresh_steps, 0, MAX_REFRESH_STEPS)
-        _check_shared(self)
 
     @property
     def is_identity(self) -> bool:
@@ -195,7 +207,7 @@ class MergeSettings:
 
 
 @dataclass(frozen=True)
-class DownsampleSettings:
+class DownsampleSettings(Settings):
     """Downsampling of keys and values, ToDo (arXiv 2402.13573).
 
     Args:
@@ -204,42 +216,23 @@ class DownsampleSettings:
         factor_level_2: the same for the layers at the next coarser resolution.
         method: how keys and values are resampled. Keys of transformers are always chosen, since
             they carry positions.
-        window: the part of the schedule in which it acts.
-        max_tokens: most keys and values that a layer of these two resolutions keeps; 0: no limit.
-        min_tokens: layers with fewer tokens are skipped; 0: none.
         temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
-        transformer: what acts on transformers alone.
-        proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
-            (arXiv 2210.09461) eq. 1.
-        seed: of the tokens and groups that "stratified" and "interleaved" draw.
 
-    Raises ValueError naming the input, its value and what is accepted.
+    ``max_tokens`` acts on the layers of these two resolutions.
     """
 
     node_name: ClassVar[str] = "Token Downsample"
-    refresh_steps: ClassVar[int] = 0
-    """A plan costs nothing here: each layer has its own in each step."""
-    mixes_keys: ClassVar[bool] = False
-    unet_inputs: ClassVar[tuple[str, ...]] = ()
-    weighs_keys: ClassVar[bool] = False
-    """All keys of a UNet's layer stand for equally many tokens."""
 
     factor: float = 2.0
     factor_level_2: float = 1.0
     method: DownsampleMethod = "stratified"
-    window: PercentWindow = field(default_factory=PercentWindow)
-    max_tokens: int = 0
-    min_tokens: int = 0
     temporal_factor: float = 1.0
-    transformer: TransformerSettings = field(default_factory=TransformerSettings)
-    proportional_attention: bool = True
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("factor", "factor_level_2", "temporal_factor"):
             check_number(name, getattr(self, name), MIN_FACTOR, MAX_FACTOR)
         check_choice("method", self.method, METHODS)
-        _check_shared(self)
 
     @property
     def is_identity(self) -> bool:
@@ -259,10 +252,3 @@ class DownsampleSettings:
         has_limit = self.max_tokens > 0 and downsample in resolutions[:2]
         fewer = self.temporal_factor > 1 or self.find_factor(downsample, resolutions) > 1
         return frozenset({"keys and values"} if has_limit or fewer else ())
-
-
-def _check_shared(settings: MergeSettings | DownsampleSettings) -> None:
-    check_whole("seed", settings.seed, 0, MAX_SEED)
-    check_whole("max_tokens", settings.max_tokens, 0, MAX_TOKENS)
-    check_whole("min_tokens", settings.min_tokens, 0, MAX_TOKENS)
-    check_flag("proportional_attention", settings.proportional_attention)

@@ -40,10 +40,15 @@ NOT_WEIGHTED = (
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """q: (B, H, Nq, D). k, v: (B, G, Nk, D) with G = H, or fewer heads of keys than of queries.
+    """The arguments of one call.
 
-    mask: as ComfyUI takes it, keys last. options: everything else that the caller passed on.
-    skip_output_reshape: the caller wants (B, H, Nq, D) back and not (B, Nq, H·D).
+    Args:
+        q: (B, H, Nq, D).
+        k, v: (B, G, Nk, D) with G = H, or fewer heads of keys than of queries.
+        heads: H.
+        mask: as ComfyUI takes it, keys last.
+        skip_output_reshape: the caller wants (B, H, Nq, D) back and not (B, Nq, H·D).
+        options: everything else that the caller passed on.
     """
 
     q: Tensor

@@ -28,10 +28,15 @@ KEY = "token_merge"
 class Run:
     """One pass of a sampler; dropped at its end.
 
-    sigmas: its noise levels, descending. prediction: number of the sampler's request for a
-    prediction, for which the model may be called several times. windows: of the settings, as noise
-    levels. plans: those that layers share. calls: of the model so far. visits: at each noise level,
-    the predictions that were asked for.
+    Args:
+        sigmas: its noise levels, descending.
+        report: what was reduced and skipped so far.
+        prediction: number of the sampler's request for a prediction. The model may be called
+            several times for one.
+        windows: the windows of the settings, as noise levels.
+        plans: those that layers share.
+        calls: how many calls of the model there were.
+        visits: for each noise level, the predictions that were asked for.
     """
 
     sigmas: tuple[float, ...]
@@ -84,9 +89,15 @@ class SharedPlan:
 class ModelCall:
     """One call of the diffusion model.
 
-    number: in the run. active: the settings whose window holds this call's sigma. step: where in
-    the run it is. visit: how many earlier predictions there were at this sigma. images: names
-    what the batch holds.
+    Args:
+        number: of the call in its run.
+        stack: all settings on the model.
+        active: those whose window holds this call's sigma.
+        sigma: the noise level.
+        step: number of the step of the run that it belongs to.
+        visit: how many earlier predictions there were at this sigma.
+        images: names what the batch holds.
+        run: the pass of the sampler.
     """
 
     number: int
@@ -130,7 +141,12 @@ class Architecture(Protocol):
 class ModelInputs:
     """What one call of the model gets; nothing of it is changed.
 
-    prompt: (B, T, D). options: the transformer_options. conditioning: all other inputs by name.
+    Args:
+        base_model: the model that is called.
+        latent: (B, C, H, W) or (B, C, F, H, W).
+        prompt: (B, T, D).
+        options: the transformer_options.
+        conditioning: all other inputs by name.
     """
 
     base_model: BaseModel

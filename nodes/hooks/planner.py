@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from ...tome_core.plan import MergingPlan, Plan, Skipped
@@ -35,9 +36,13 @@ class Layer(Protocol):
 class LayerPlans:
     """What is reduced in one layer; None for what stays whole.
 
-    sizes: tokens that each key stands for, None where attention need not know. groups: of the
-    queries that remain, None where all of them read the same keys. The same plan object serves
-    several parts where one setting reduces them.
+    The same plan object serves several parts where one setting reduces them.
+
+    Args:
+        queries, keys: plans of self-attention; ``keys`` is also that of the values.
+        sizes: tokens that each key stands for, None where attention need not know.
+        groups: of the queries that remain, None where all of them read the same keys.
+        cross_attention, mlp: plans of the queries and of the tokens there.
     """
 
     queries: MergingPlan | None = None
@@ -62,27 +67,37 @@ class LayerPlans:
         )
 
 
-def find_acting(call: ModelCall, downsample: int) -> dict[Settings, frozenset[Part]]:
-    """What each setting reduces now in layers of this resolution; no part twice."""
+Acting = dict[Settings, frozenset[Part]]
+"""What each setting reduces in a layer; no part twice."""
+
+
+def find_acting(call: ModelCall, downsample: int) -> Acting:
+    """The settings that act now on layers of this resolution."""
     resolutions = call.stack.resolutions
     found = {each: each.find_parts(downsample, resolutions) for each in call.active}
     return {settings: parts for settings, parts in found.items() if parts}
 
 
 def plan_attention(
-    call: ModelCall, layer: Layer, stream: Stream, like: Tensor, find_metric: Callable[[], Tensor]
+    call: ModelCall,
+    acting: Acting,
+    layer: Layer,
+    stream: Stream,
+    device: torch.device,
+    find_metric: Callable[[], Tensor],
 ) -> LayerPlans | Skipped:
-    """Plans for all settings that act on ``layer`` in this call.
+    """Plans for one layer in one call.
 
     Args:
+        acting: what ``find_acting`` gives for the layer.
         stream: the sequence that the layer's self-attention reads.
-        like: a tensor on the device where the plans are used.
+        device: where the plans are used.
         find_metric: gives (B, N, C), the picture's tokens that are compared.
     """
     plans: dict[Part, Any] = {}
     reasons: list[str] = []
     sizes = None
-    for settings, parts in find_acting(call, layer.downsample).items():
+    for settings, parts in acting.items():
         if layer.is_kept(settings):
             reasons.append("keep_first_blocks or keep_last_blocks")
             continue
@@ -91,7 +106,7 @@ def plan_attention(
         tokens = LayerTokens(
             stream,
             find_metric,
-            call.make_draws(settings.seed, of, like.device),
+            call.make_draws(settings.seed, of, device),
             layer.downsample,
             call.stack.resolutions,
         )
@@ -103,7 +118,7 @@ def plan_attention(
         if "keys and values" in parts and settings.proportional_attention:
             sizes = plan.sizes
         if plan.groups > 1:
-            group_draws = call.make_draws(settings.seed, ("groups", *layer.key), like.device)
+            group_draws = call.make_draws(settings.seed, ("groups", *layer.key), device)
     if not plans:
         return Skipped(" and ".join(reasons))
     queries, keys = plans.get("queries"), plans.get("keys and values")

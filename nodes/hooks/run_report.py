@@ -13,9 +13,11 @@ logger = logging.getLogger("token_merge")
 class RunReport:
     """Collects over the model calls of one run. A layer's text is its name.
 
-    reduced: layers by (tokens, queries left, keys and values left). skipped: layers by reason.
-    notes: what concerns the whole run. excuses: reasons that matter only where nothing was
-    reduced.
+    Args:
+        reduced: layers by (tokens, queries left, keys and values left).
+        skipped: layers by reason.
+        notes: what concerns the whole run.
+        excuses: reasons that matter only where nothing was reduced.
     """
 
     reduced: dict[tuple[int, int, int], set[Hashable]] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def wrap_run(
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
     finally:
         guider.model_options = original
-    run.report.log(_explain_nothing(attached.stack))
+    run.report.log(attached.stack.explain_idle())
     return samples
 
 
@@ -55,8 +55,8 @@ def wrap_prediction(
     **kwargs: Any,
 ) -> Tensor:
     """Count the predictions that a sampler asks for."""
-    attached: Attached = model_options["transformer_options"][KEY]
-    if attached.run:
+    attached: Attached | None = model_options.get("transformer_options", {}).get(KEY)
+    if attached and attached.run:
         attached.run.begin_prediction()
     return executor(x, timestep, model_options, *args, **kwargs)
 
@@ -82,7 +82,7 @@ def wrap_model_call(
     with attached.architecture.reduce(call, inputs) as options:
         out = executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
     if attached.run is None:
-        run.report.log(_explain_nothing(attached.stack))
+        run.report.log(attached.stack.explain_idle())
     return out
 
 
@@ -110,8 +110,3 @@ def _list_sigmas(transformer_options: dict[str, Any]) -> tuple[float, ...]:
     """Noise levels of a model call outside any sampler run, none where it names none."""
     sigmas = transformer_options.get("sample_sigmas")
     return () if sigmas is None else tuple(sigmas.tolist())
-
-
-def _explain_nothing(stack: SettingsStack) -> str:
-    windows = " or ".join(str(settings.window) for settings in stack.settings)
-    return stack.explain_idle() or f"none of its steps lies in {windows} of the schedule"

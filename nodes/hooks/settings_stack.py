@@ -48,10 +48,11 @@ class SettingsStack:
         )
         return frozenset().union(*found)
 
-    def explain_idle(self) -> str | None:
-        """Why no layer of this model can ever be reduced, or None where one can."""
+    def explain_idle(self) -> str:
+        """Why a run in which no layer was reduced or skipped had none to reduce."""
         if any(map(self.find_all_parts, self.settings)):
-            return None
+            windows = " or ".join(str(settings.window) for settings in self.settings)
+            return f"none of its steps lies in {windows} of the schedule"
         if not self.resolutions:
             return "this model has no self-attention"
         finest, *coarser = self.resolutions

@@ -11,7 +11,7 @@ GROUPS = st.integers(1, 6)
 
 
 def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:
-    return ChoosingPlan.make(Stream(grid), smaller, draw_tokens(grid, smaller, groups, DRAWS))
+    return ChoosingPlan(Stream(grid), smaller, draw_tokens(grid, smaller, groups, DRAWS))
 
 
 @given(COUNTS, GROUPS, st.sampled_from([(), (3,)]))

@@ -36,7 +36,7 @@ class Installer:
 
     def _create(self, folder: Path, with_pip: bool) -> None:
         self.created.append(folder)
-        python = sandbox.python_of(folder)
+        python = sandbox.find_python(folder)
         python.parent.mkdir(parents=True)
         python.touch()
 

@@ -34,14 +34,14 @@ def table() -> str:
         f"| {UNETS} | works | works | |",
     ]
     for family in FAMILIES.values():
-        remarks = "; ".join(remarks_of(family))
+        remarks = "; ".join(list_remarks(family))
         rows.append(f"| {family.name} | works | works | {remarks}{' ' * bool(remarks)}|")
     for name, reason in SKIPPED_FAMILIES.values():
         rows.append(f"| {name} | skipped | skipped | {reason} |")
     return "\n".join(rows)
 
 
-def remarks_of(family: Family) -> list[str]:
+def list_remarks(family: Family) -> list[str]:
     remarks = []
     if not family.blocks:
         remarks.append("`keep_first_blocks` and `keep_last_blocks` have no effect")

@@ -20,7 +20,7 @@ COMFYUI = Path(os.environ["COMFYUI_PATH"])
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def files_of(folder: Path) -> dict[str, tuple[int, int]]:
+def list_files(folder: Path) -> dict[str, tuple[int, int]]:
     """Size and time of change of every file below a folder."""
     found = {}
     for path in folder.rglob("*"):
@@ -33,7 +33,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
 @pytest.fixture(scope="session")
 def files_before() -> dict[str, tuple[int, int]]:
     """ComfyUI's files before any server was started."""
-    return files_of(COMFYUI)
+    return list_files(COMFYUI)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .conftest import COMFYUI, files_of
+from .conftest import COMFYUI, list_files
 
 
 def test_no_file_of_comfyui_is_written(client, small_prompt, files_before):
     client.run(small_prompt("token_merge"))
-    assert files_of(COMFYUI) == files_before
+    assert list_files(COMFYUI) == files_before

@@ -71,7 +71,7 @@ INPUTS = [
 ]
 
 
-def options_of(served: dict[str, Any], name: str) -> dict[str, Any]:
+def find_options(served: dict[str, Any], name: str) -> dict[str, Any]:
     inputs = {**served["input"]["required"], **served["input"].get("optional", {})}
     return inputs[name][1]
 
@@ -93,7 +93,7 @@ def test_inputs_come_in_the_order_that_saved_workflows_hold_them(node, object_in
     assert names[: len(first)] == first
     # What came later stands behind them, where older workflows hold nothing, and folded away.
     for name in names[len(first) :]:
-        assert options_of(object_info[node], name)["advanced"]
+        assert find_options(object_info[node], name)["advanced"]
 
 
 @pytest.mark.parametrize(("node", "name"), INPUTS)
@@ -106,7 +106,7 @@ def test_input_has_its_type_default_and_range(node, name, object_info):
 
 @pytest.mark.parametrize(("node", "name"), INPUTS)
 def test_input_is_folded_away_where_it_is_advanced(node, name, object_info):
-    options = options_of(object_info[node], name)
+    options = find_options(object_info[node], name)
     assert bool(options.get("advanced")) == (name in ADVANCED)
 
 
@@ -114,4 +114,4 @@ def test_input_is_folded_away_where_it_is_advanced(node, name, object_info):
 def test_every_input_has_a_tooltip(node, object_info):
     for names in object_info[node]["input_order"].values():
         for name in names:
-            assert len(options_of(object_info[node], name).get("tooltip", "")) > 10, name
+            assert len(find_options(object_info[node], name).get("tooltip", "")) > 10, name

@@ -102,13 +102,13 @@ def checkpoints(server: Server) -> None:
 @pytest.fixture
 def generate(server: Server, client: Client, checkpoints: None) -> Callable[..., Tensor]:
     def run(family: str, node: str | None) -> Tensor:
-        client.run(graph_of(family, node))
+        client.run(build_graph(family, node))
         return newest_latent(server.base)
 
     return run
 
 
-def graph_of(family: str, node: str | None) -> Prompt:
+def build_graph(family: str, node: str | None) -> Prompt:
     prompt: Prompt = {
         "1": {
             "class_type": "UNETLoader",

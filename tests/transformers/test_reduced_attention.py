@@ -86,7 +86,7 @@ def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_d
         left = len(pair.kinds) - picture + cells
         groups = min(4, len(pair.kinds) // left) if method == "interleaved" else 1
         assert len(pair.reached.q) == groups
-        for group in groups_of(pair):
+        for group in split_groups(pair):
             assert group.k.shape[2] == left
             for name in ("k", "v"):
                 asked, reached = getattr(pair.asked, name), getattr(group, name)
@@ -95,7 +95,7 @@ def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_d
                 assert torch.equal(reached[:, :, before + cells :], after)
             chosen = slice(before, before + cells)
             places = slice(before, before + picture)
-            keys = rows_of(group.k[:, :, chosen], pair.asked.k[:, :, places])
+            keys = find_rows(group.k[:, :, chosen], pair.asked.k[:, :, places])
             assert len(keys.unique()) == cells
             assert torch.equal(group.v[:, :, chosen], pair.asked.v[:, :, places][:, :, keys])
         assert_every_picture_token_has_the_output_of_its_group(pair, places)
@@ -104,7 +104,7 @@ def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_d
 def assert_every_picture_token_has_the_output_of_its_group(pair, places):
     queries, outputs = (getattr(pair.asked, name)[0, 0, places] for name in ("q", "out"))
     answered = torch.zeros(len(queries), dtype=torch.bool)
-    for group in groups_of(pair):
+    for group in split_groups(pair):
         is_query = (group.q[0, 0, :, None] == queries[None]).all(dim=2)  # (Q, N)
         # The last group is filled up with queries that had their answer in the first.
         place, token = (is_query & ~answered).nonzero(as_tuple=True)
@@ -113,7 +113,7 @@ def assert_every_picture_token_has_the_output_of_its_group(pair, places):
     assert answered.all()
 
 
-def groups_of(pair):
+def split_groups(pair):
     """The groups of queries that reached the kernel, one call of a single row each."""
     channels = pair.asked.k.shape[3]
     for row in range(len(pair.reached.q)):
@@ -160,7 +160,7 @@ def assert_every_token_gets_an_output(pair, before, left):
     assert torch.equal(full[:, :, before + picture :], out[:, :, before + left :])
     full, out = full[:, :, before : before + picture], out[:, :, before : before + left]
     asked = pair.asked.q[:, :, before : before + picture]
-    rows = rows_of(pair.reached.q[:, :, before : before + left, :channels], asked)
+    rows = find_rows(pair.reached.q[:, :, before : before + left, :channels], asked)
     assert torch.equal(full[:, :, rows], out)
     assert (full[0, 0, :, None] == out[0, 0, None]).all(dim=2).any(dim=1).all()
 
@@ -202,7 +202,7 @@ def test_a_mask_over_the_picture_is_reduced_with_it(target, token_merge):
     model = token_merge(biased.build(), target=target, proportional_attention=False)
     for pair in watched(model, biased, run):
         rows = {
-            name: rows_of(getattr(pair.reached, name), getattr(pair.asked, name))
+            name: find_rows(getattr(pair.reached, name), getattr(pair.asked, name))
             for name in ("q", "k")
         }
         expected = pair.asked.mask[:, rows["q"]][:, :, rows["k"]]
@@ -225,8 +225,8 @@ def test_a_mask_over_the_picture_is_dealt_with_it(token_downsample):
     how = {"method": "interleaved", "proportional_attention": False}
     for pair in watched(token_downsample(biased.build(), **how), biased, SampleRequest(steps=1)):
         assert len(pair.reached.q) > 1
-        for group, mask in zip(groups_of(pair), pair.reached.mask, strict=True):
-            queries, keys = rows_of(group.q, pair.asked.q), rows_of(group.k, pair.asked.k)
+        for group, mask in zip(split_groups(pair), pair.reached.mask, strict=True):
+            queries, keys = find_rows(group.q, pair.asked.q), find_rows(group.k, pair.asked.k)
             assert torch.equal(mask[0], pair.asked.mask[0][queries][:, keys])
 
 
@@ -243,7 +243,7 @@ def with_bias(family):
     return replace(family, extras=bias)
 
 
-def rows_of(chosen, tokens):
+def find_rows(chosen, tokens):
     """Which tokens the chosen ones are. (B, H, M, D), (B, H, N, D) -> (M,)"""
     found = (chosen[0, 0, :, None] == tokens[0, 0, None]).all(dim=2)
     assert (found.sum(dim=1) == 1).all()

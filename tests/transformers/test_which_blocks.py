@@ -26,7 +26,7 @@ def node(request, token_merge, token_downsample):
 @pytest.mark.parametrize("family", [f for f in REACHED if f.name not in LAID_OUT_ANEW], ids=str)
 def test_first_and_last_blocks_stay_whole_where_models_tell_them(family, node, caplog):
     model = node(family.build(), keep_first_blocks=1, keep_last_blocks=1)
-    record = record_of(model, family, RUN)
+    record = record_call(model, family, RUN)
     main = [pair for pair in pair_calls(record, family, RUN) if pair.kinds]
     blocks = [pair.asked.block for pair in main]
     kept = {blocks[0], blocks[-1]}
@@ -40,16 +40,16 @@ def test_first_and_last_blocks_stay_whole_where_models_tell_them(family, node, c
 @pytest.mark.parametrize("family", CROSS_ATTENTION, ids=str)
 def test_cross_attention_to_a_prompt_as_long_as_the_picture_keeps_its_keys(family, node):
     """Its lengths are those of self-attention then."""
-    usual = record_of(family.build(), family, RUN)
+    usual = record_call(family.build(), family, RUN)
     cross = [n for n, call in enumerate(usual.asked) if call.lengths[0] != call.lengths[1]]
     longest = max(call.lengths[0] for call in usual.asked)
-    record = record_of(node(family.build()), family, replace(RUN, text=longest))
+    record = record_call(node(family.build()), family, replace(RUN, text=longest))
     for n in cross:
         asked, reached = record.asked[n], record.reached[n]
         assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k)
 
 
-def record_of(model, family, run):
+def record_call(model, family, run):
     record = AttentionRecord()
     run.sample(record.watch(model), family)
     return record

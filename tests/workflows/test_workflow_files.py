@@ -57,7 +57,7 @@ def to_api(workflow: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return convert_ui_to_api(workflow, {name: object_info(name) for name in types})
 
 
-def inputs_of(name: str) -> dict[str, tuple[Any, ...]]:
+def list_inputs(name: str) -> dict[str, tuple[Any, ...]]:
     """Input specifications (type, options) by name, in the order of the schema."""
     sections = object_info(name)["input"]
     return {**sections.get("required", {}), **sections.get("optional", {})}
@@ -99,7 +99,7 @@ def test_has_no_broken_links(path: Path) -> None:
 def test_every_link_input_of_the_schema_is_connected(path: Path) -> None:
     api = to_api(load(path))
     for node in api.values():
-        assert set(node["inputs"]) == set(inputs_of(node["class_type"])), node["class_type"]
+        assert set(node["inputs"]) == set(list_inputs(node["class_type"])), node["class_type"]
         for name, value in node["inputs"].items():
             if isinstance(value, list):
                 assert value[0] in api, f"{node['class_type']}.{name} reads a node that is not run"
@@ -108,7 +108,7 @@ def test_every_link_input_of_the_schema_is_connected(path: Path) -> None:
 @EVERY_FILE
 def test_values_fit_the_schema(path: Path) -> None:
     for node in to_api(load(path)).values():
-        specs = inputs_of(node["class_type"])
+        specs = list_inputs(node["class_type"])
         for name, value in node["inputs"].items():
             if not isinstance(value, list) and name != "ckpt_name":
                 check_value(specs[name], value)
@@ -122,7 +122,7 @@ def test_our_nodes_hold_their_defaults_in_schema_order(path: Path) -> None:
     for node in found:
         widgets = {
             name: spec[1]
-            for name, spec in inputs_of(node["type"]).items()
+            for name, spec in list_inputs(node["type"]).items()
             if spec[0] in ("INT", "FLOAT", "BOOLEAN", "COMBO")
         }
         defaults = [options["default"] for options in widgets.values()]

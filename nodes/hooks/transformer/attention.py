@@ -17,11 +17,10 @@ from torch import Tensor
 from ....tome_core.plan import Plan, Skipped
 from ....tome_core.proportional import expand_mask
 from ....tome_core.settings import Settings
-from ....tome_core.streams import Stream
 from ....tome_core.tokens import take_for_groups, take_tokens
 from ..attention_call import Attention, AttentionCall, AttentionFunction
 from ..model_call import ModelCall, find_call
-from ..planner import LayerPlans, plan_attention
+from ..planner import Acting, LayerPlans, find_acting, plan_attention
 from .layout import Layout
 
 
@@ -52,10 +51,13 @@ class Block:
 class TransformerCall:
     """One call of a transformer.
 
-    layout: where the picture lies in its sequences. first_single: number of the first block of the
-    kind that ComfyUI calls "single". total_blocks: 0 where the model does not tell which block is
-    running. earlier: the attention that another node put in place, None where there is none.
-    ordinals: numbers the attention calls of models that do not tell their block.
+    Args:
+        model: what both architectures know of the call.
+        layout: where the picture lies in its sequences.
+        first_single: number of the first block of the kind that ComfyUI calls "single".
+        total_blocks: 0 where the model does not tell which block is running.
+        earlier: the attention that another node put in place, None where there is none.
+        ordinals: numbers the attention calls of models that do not tell their block.
     """
 
     model: ModelCall
@@ -84,10 +86,11 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     if call is None:
         return attention(*args, **kwargs)
     function = AttentionFunction(attention, call.earlier)
-    if not call.model.active:
+    acting = find_acting(call.model, Block.downsample)
+    if not acting:
         return function(*args, **kwargs)
     tensors = AttentionCall.read(*args, **kwargs)
-    plans = _plan(call, tensors, options)
+    plans = _plan(call, acting, tensors, options)
     if plans is None:
         return function(*args, **kwargs)
     out = function.run(_reduce(plans, tensors), plans.sizes, call.model.run.report)
@@ -95,7 +98,7 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _plan(
-    call: TransformerCall, tensors: AttentionCall, options: Mapping[str, Any]
+    call: TransformerCall, acting: Acting, tensors: AttentionCall, options: Mapping[str, Any]
 ) -> LayerPlans | None:
     """What is merged and downsampled in this attention call, None where nothing is."""
     report = call.model.run.report
@@ -107,29 +110,27 @@ def _plan(
         report.excuses.add("its attention calls do not tell which block is running")
         return None
     stream = call.layout.find_stream(tokens, options)
-    if isinstance(stream, Skipped) and not block.total:
-        # The reason may be a good one: such a model also attends among the prompt's tokens alone.
-        report.excuses.add(stream.reason)
-        return None
-    plans = _skip_other_masks(tensors.mask, tokens) or _plan_stream(call, block, stream, tensors)
-    if isinstance(plans, Skipped):
-        report.skip(block, plans.reason)
-        return None
-    report.reduce(block, *plans.count(tokens))
-    return plans
-
-
-def _plan_stream(
-    call: TransformerCall, block: Block, stream: Stream | Skipped, tensors: AttentionCall
-) -> LayerPlans | Skipped:
     if isinstance(stream, Skipped):
-        return stream
+        if block.total:
+            report.skip(block, stream.reason)
+        else:
+            # It may be right: such a model also attends among the prompt's tokens alone.
+            report.excuses.add(stream.reason)
+        return None
 
     def find_metric() -> Tensor:
         """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
         return stream.take_picture(tensors.k).mean(dim=1)
 
-    return plan_attention(call.model, block, stream, tensors.k, find_metric)
+    device = tensors.k.device
+    plans = _skip_other_masks(tensors.mask, tokens) or plan_attention(
+        call.model, acting, block, stream, device, find_metric
+    )
+    if isinstance(plans, Skipped):
+        report.skip(block, plans.reason)
+        return None
+    report.reduce(block, *plans.count(tokens))
+    return plans
 
 
 def _skip_other_masks(mask: Tensor | None, tokens: int) -> Skipped | None:

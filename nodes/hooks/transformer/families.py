@@ -15,19 +15,22 @@ from torch import nn
 class Family:
     """How the self-attention sequences of one model class are laid out.
 
-    name: the models of that class, as users know them.
-    text: the prompt's tokens stand before or after the picture, or apart in cross-attention.
-    patch: where the model keeps its patch size: attributes or numbers, for frames, rows, columns
-    or the last of these.
-    blocks: the lists of blocks in the order in which they run; empty where the model does not
-    tell which block is running.
-    references: conditioning whose latents become tokens between text and picture, each with the
-    module without which the model ignores it. references_behind: those between picture and end.
-    counts_references: the model tells how many tokens its references behind the picture have.
-    padding: the attribute whose multiple the picture's tokens are filled up to.
-    least_text: fewest tokens of the prompt; None: as many as the prompt has.
-    other_layout: conditioning with which the sequence is laid out in another way.
-    prompt_tokens: lengths of prompts in cross-attention beside that of the conditioning itself.
+    Args:
+        name: the models of that class, as users know them.
+        text: whether the prompt's tokens stand before or after the picture, or apart in
+            cross-attention.
+        patch: where the model keeps its patch size: attributes or numbers, for frames, rows and
+            columns, or for the last of these.
+        blocks: the lists of blocks in the order in which they run; empty where the model does not
+            tell which block is running.
+        references: conditioning whose latents become tokens between text and picture, each with
+            the module without which the model ignores it.
+        references_behind: conditioning whose latents become tokens behind the picture.
+        counts_references: the model tells how many tokens its references behind the picture have.
+        padding: the attribute with the number of which the picture's tokens become a multiple.
+        least_text: fewest tokens of the prompt; None: as many as the prompt has.
+        other_layout: conditioning with which the sequence is laid out in another way.
+        prompt_tokens: lengths of prompts in cross-attention, beside that of the conditioning.
     """
 
     name: str

@@ -22,9 +22,13 @@ REFERENCES_KEY = "reference_image_num_tokens"
 class Layout:
     """A family's layout, with the sizes of one model call.
 
-    grid: of the picture or video. references, references_behind: tokens right before and right
-    behind it, padding included. least_text: fewest tokens of the prompt.
-    cross_attention: numbers of tokens that cross-attention reads.
+    Args:
+        family: how the model lays out its sequences.
+        grid: of the picture or video.
+        references: tokens right before the picture.
+        references_behind: tokens right behind the picture, padding included.
+        least_text: fewest tokens of the prompt.
+        cross_attention: numbers of tokens that cross-attention reads.
     """
 
     family: Family

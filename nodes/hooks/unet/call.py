@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ....tome_core.plan import MergingPlan
 from ..attention_call import Attention
 from ..model_call import ModelCall
-from ..planner import LayerPlans, find_acting
+from ..planner import LayerPlans
 from .layers import LayerKey, SelfAttentionLayer
 
 
@@ -21,8 +21,12 @@ class RunningBlock:
     """What the block that runs was given.
 
     Each hook takes its part away, so that no plan outlives its use: memory peaks in the MLP.
-    sizes: tokens that each key of self-attention stands for. outputs: plans that give the output
-    of self-attention back to every token.
+
+    Args:
+        layer: the block's self-attention.
+        sizes: tokens that each key of self-attention stands for.
+        outputs: plans that give the output of self-attention back to every token.
+        cross_attention, mlp: plans of the queries and of the tokens there.
     """
 
     layer: SelfAttentionLayer
@@ -43,11 +47,15 @@ class RunningBlock:
 class UNetCall:
     """One call of a UNet.
 
-    unet: the module that is called, which another clone may not share. layers: its self-attention
-    layers. frames: tokens of the model's temporal attention, None for still images. replaced: for
-    each attention ("attn1", "attn2"), the blocks in which another node computes it. earlier: the
-    attention that another node put in place of ComfyUI's. running: the block that runs, where it
-    is reduced.
+    Args:
+        model: what both architectures know of the call.
+        unet: the module that is called; clones may have modules of their own.
+        layers: its self-attention layers.
+        frames: tokens of the model's temporal attention, None for still images.
+        replaced: for each attention ("attn1", "attn2"), the blocks in which another node
+            computes it.
+        earlier: the attention that another node put in place of ComfyUI's.
+        running: the block that runs, where it is reduced.
     """
 
     model: ModelCall
@@ -59,9 +67,8 @@ class UNetCall:
     running: RunningBlock | None = None
 
     def find_layer(self, options: Mapping[str, Any]) -> SelfAttentionLayer | None:
-        """The layer of the block that runs, None where no active setting reduces it."""
-        layer = self.layers.get(_find_key(options))
-        return layer if layer and find_acting(self.model, layer.downsample) else None
+        """The layer of the block that runs, None where it has no self-attention."""
+        return self.layers.get(_find_key(options))
 
     def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:
         """What the block that runs was given, None where it is not reduced."""

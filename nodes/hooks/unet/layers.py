@@ -18,9 +18,10 @@ LayerKey = tuple[str, int, int]
 class SelfAttentionLayer:
     """One spatial transformer block with self-attention.
 
-    block, number, index: as ComfyUI names the block in ``extra_options``, such as input 1, 0.
-    downsample: the latent's side over the layer's side: 1, 2, 4 or 8.
-    path: the block's name inside the UNet.
+    Args:
+        block, number, index: as ComfyUI names the block in ``extra_options``, such as input 1, 0.
+        downsample: the latent's side over the layer's side: 1, 2, 4 or 8.
+        path: the block's name inside the UNet.
     """
 
     block: str

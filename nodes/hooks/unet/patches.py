@@ -13,7 +13,7 @@ from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
 from ..attention_call import OVERRIDE_KEY
 from ..model_call import find_call
-from ..planner import LayerPlans, plan_attention
+from ..planner import LayerPlans, find_acting, plan_attention
 from ..settings_stack import SettingsStack
 from .attention import attend
 from .call import RunningBlock, UNetCall
@@ -59,7 +59,8 @@ def reduce_self_attention(
     call: UNetCall = find_call(extra_options)
     call.running = None
     layer = call.find_layer(extra_options)
-    if layer is None or _is_temporal(call, n, extra_options):
+    acting = find_acting(call.model, layer.downsample) if layer else {}
+    if layer is None or not acting or _is_temporal(call, n, extra_options):
         return n, context, value
     report = call.model.run.report
     reason = _explain_skip(call, layer, (n, context, value), extra_options)
@@ -67,7 +68,7 @@ def reduce_self_attention(
         report.skip(layer, reason)
         return n, context, value
     grid = TokenGrid.from_activations(extra_options["activations_shape"])
-    plans = plan_attention(call.model, layer, Stream(grid), n, lambda: n)
+    plans = plan_attention(call.model, acting, layer, Stream(grid), n.device, lambda: n)
     if isinstance(plans, Skipped):
         report.skip(layer, plans.reason)
         return n, context, value
@@ -80,14 +81,13 @@ def reduce_self_attention(
 
 
 def _reduce(plans: LayerPlans, n: Tensor, context: Tensor, value: Tensor) -> Inputs:
-    """Each tensor is reduced once. Of keys that are weighted, the dst stands for its slot: a mean
-    is less like any of its tokens, and attention to it is flatter.
-    """
+    """What the projections get; each tensor is reduced once."""
     queries = plans.queries.merge(n) if plans.queries else n  # (B, Mq, C)
     if plans.keys:
         same = value is n and plans.keys is plans.queries
         values = queries if same else plans.keys.merge(value)  # (B or B·G, Mk, C)
         if plans.sizes is not None:
+            # Not a mean: it is less like any of its tokens, so attention to it is flatter.
             context = plans.keys.choose(context)
         else:
             context = values if context is value else plans.keys.merge(context)
