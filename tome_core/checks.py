@@ -21,7 +21,7 @@ def check_whole(name: str, value: object, least: int, most: int) -> None:
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """``value`` is one of ``choices``."""
-    # Not `in`: a list compares with no string and has no hash, and 1 equals True.
+    # Types are compared too: for Python 1 equals True.
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}")
 

@@ -93,6 +93,13 @@ class MergePlan:
         zeros = torch.zeros_like(self.chosen)
         return zeros.scatter_add_(1, self.assign, torch.ones_like(self.assign))
 
+    @cached_property
+    def _segments(self) -> tuple[Tensor, Tensor]:
+        """The batch's rows sorted by slot, (B·N,), and where each slot begins, (B·M,). int64."""
+        order = number_rows(self.assign, self.slots).argsort(stable=True)
+        counts = self._counts.flatten()
+        return order, counts.cumsum(0) - counts
+
     def choose(self, x: Tensor) -> Tensor:
         return take_tokens(x, self.chosen)
 
@@ -105,13 +112,11 @@ class MergePlan:
         if x.ndim == 4:
             return split_heads(self.merge(join_heads(x)), x.shape[1])
         rows = x.flatten(0, 1)  # (B·N, C)
-        slot_of_row = number_rows(self.assign, self.slots)  # (B·N,)
         if x.device.type == "mps":
+            slot_of_row = number_rows(self.assign, self.slots)  # (B·N,)
             merged = mean_by_index_add(rows, slot_of_row, self._counts)
         else:
-            order = slot_of_row.argsort(stable=True)
-            ends = self._counts.flatten().cumsum(0)
-            starts = ends - self._counts.flatten()  # (B·M,)
+            order, starts = self._segments
             merged = F.embedding_bag(order, rows, starts, mode="mean")  # (B·M, C)
         return merged.unflatten(0, self.chosen.shape)
 

@@ -37,8 +37,8 @@ class Stream:
     def extend_numbers(self, numbers: Tensor, length: int) -> Tensor:
         """Numbers within the picture, with those of the other tokens at both ends.
 
-        numbers: (R, n) int64, counted from the picture's first token. length: of the sequence
-        that the numbers are of. Returns (R, before + n + after).
+        numbers: (R, n) int64, counted from the first of the picture. length: of the whole sequence
+        in which the result counts. Returns (R, before + n + after).
         """
         if not self.others:
             return numbers

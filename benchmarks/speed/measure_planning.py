@@ -92,7 +92,7 @@ def _plan(metric: Tensor, grid: TokenGrid, settings: MergeSettings) -> object:
     draws = Draws(("benchmark",), metric.device)
     plan = plan_layer(settings, LayerTokens(Stream(grid), lambda: metric, draws))
     assert not isinstance(plan, Skipped)
-    # Our plans sort their tokens when they merge for the first time; others sort before.
+    # Our plans sort their tokens when they first merge; tomesd sorts before.
     return plan.merge(metric[..., :1])
 
 

@@ -83,7 +83,7 @@ class AttentionCall:
         return cls(q, k, v, heads, mask, skip_output_reshape, options)
 
     def run(self, attention: Attention) -> Tensor:
-        """Of ComfyUI's ``attention``: (B, H, Nq, D), or (B, 1, Nq, H·D) if it joins the heads."""
+        """The output of ``attention``: (B, H, Nq, D), or (B, 1, Nq, H·D) if it joins the heads."""
         out = attention(
             self.q,
             self.k,

@@ -28,7 +28,7 @@ from .layout import Layout
 class Block:
     """A transformer block by its number, from 0 in the order in which they run.
 
-    total: of the model's blocks, 0 where it does not tell which block is running.
+    total: how many blocks the model has, 0 where it does not tell which of them is running.
     """
 
     number: int

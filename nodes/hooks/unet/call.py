@@ -36,7 +36,7 @@ class RunningBlock:
     mlp: MergingPlan | None
 
     def take_sizes(self, keys: int) -> Tensor | None:
-        """``sizes`` for the attention call that they are of, which has so many keys."""
+        """Take ``sizes`` away; None where another attention call asks, with other ``keys``."""
         if self.sizes is None or self.sizes.shape[1] != keys:
             return None
         sizes, self.sizes = self.sizes, None
