@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 
+from ..tome_core.checks import check_choice
 from ..tome_core.schedule import PercentWindow
-from ..tome_core.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
+from ..tome_core.settings import (
+    MAX_FACTOR,
+    METHODS,
+    MIN_FACTOR,
+    DownsampleMethod,
+    DownsampleSettings,
+)
 from . import inputs
 from .hooks.registry import attach
+
+WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}
+"""The choices of ``local_window`` as settings."""
 
 
 class TokenDownsample(io.ComfyNode):
@@ -50,11 +61,20 @@ class TokenDownsample(io.ComfyNode):
                     default=METHODS[0],
                     tooltip="How keys and values are resampled. stratified keeps a random token "
                     "of each cell and picks again in every layer and step, so that errors do not "
-                    "add up. interleaved also splits the queries at random into groups, and each "
-                    "group reads its own random keys: nearer to the plain picture, a little "
-                    "slower. nearest-exact always keeps the token in the middle.",
+                    "add up. interleaved also splits the queries into groups, and each group reads "
+                    "its own random keys: nearer to the plain picture. nearest-exact always keeps "
+                    "the token in the middle.",
                 ),
                 *inputs.percent_window("downsampling"),
+                io.Combo.Input(
+                    "local_window",
+                    options=list(WINDOWS),
+                    default="auto",
+                    optional=True,
+                    tooltip="Side, in tokens, of the neighbourhood around each query in which all "
+                    "keys stay exact. factor then acts on the keys farther away. auto: 16 on "
+                    "transformers, off on UNets, where it does not pay.",
+                ),
                 *inputs.token_limits(
                     "Where the factors would keep more keys and values than this in a layer they "
                     "act on, the grid is downsampled more."
@@ -82,11 +102,23 @@ class TokenDownsample(io.ComfyNode):
 
     @classmethod
     def validate_inputs(
-        cls, start_percent: float | None = None, end_percent: float | None = None
+        cls,
+        start_percent: float | None = None,
+        end_percent: float | None = None,
+        method: DownsampleMethod | None = METHODS[0],
+        local_window: str | None = "auto",
     ) -> bool | str:
         """Refuse what the ranges of single inputs cannot, before any node of the graph runs."""
-        return inputs.explain_refusal(PercentWindow, start=start_percent, end=end_percent) or True
+        percents = inputs.explain_refusal(PercentWindow, start=start_percent, end=end_percent)
+        side = WINDOWS.get(local_window or "auto")
+        window = inputs.explain_refusal(
+            partial(DownsampleSettings, local_window=side), method=method
+        )
+        return percents or window or True
 
     @classmethod
     def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
+        chosen = values.pop("local_window", "auto")
+        check_choice("local_window", chosen, tuple(WINDOWS))
+        values["local_window"] = WINDOWS[chosen]
         return io.NodeOutput(attach(model, inputs.make_settings(DownsampleSettings, values)))

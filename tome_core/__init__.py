@@ -4,6 +4,7 @@ from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
+from .local_window import LocalWindow, WindowPlan
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
 from .planning import LayerTokens, plan_layer
@@ -11,12 +12,14 @@ from .query_groups import QueryGroups
 from .settings import DownsampleSettings, MergeSettings, Settings, TransformerSettings
 from .streams import Stream
 from .tile_matching import match_tiles
+from .window_attention import attend_windows
 
 __all__ = [
     "Destinations",
     "DownsampleSettings",
     "Draws",
     "LayerTokens",
+    "LocalWindow",
     "MergePlan",
     "MergeSettings",
     "Plan",
@@ -26,6 +29,8 @@ __all__ = [
     "Stream",
     "TokenGrid",
     "TransformerSettings",
+    "WindowPlan",
+    "attend_windows",
     "choose_every_kth",
     "choose_random",
     "choose_strided",

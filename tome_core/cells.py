@@ -51,6 +51,14 @@ def draw_tokens(grid: TokenGrid, smaller: TokenGrid, times: int, draws: Draws) -
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
+def count_tokens(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor:
+    """Tokens of each cell, (1, M) float32."""
+    _, (frames, height, width) = _bound_cells(grid, smaller, device)
+    return (frames * height * width).float().view(1, -1)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
 def _bound_cells(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> tuple[Sides, Sides]:
     """The first token of each cell, and the cell's length, along each axis.
 

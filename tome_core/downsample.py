@@ -6,13 +6,13 @@ These plans have no way back: queries stay whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .cells import pick_nearest
+from .cells import count_tokens, pick_nearest
 from .grid import TokenGrid
 from .settings import DownsampleMethod
 from .streams import Stream
@@ -31,6 +31,8 @@ class ChoosingPlan:
     smaller: TokenGrid
     kept: Tensor
 
+    window = None
+
     @cached_property
     def chosen(self) -> Tensor:
         return self.stream.extend_numbers(self.kept, self.stream.length)
@@ -45,7 +47,10 @@ class ChoosingPlan:
 
     @property
     def sizes(self) -> Tensor | None:
-        return share_sizes(self.stream, self.smaller, self.chosen.device)
+        if not self.stream.others:
+            return None  # the published method: all keys weigh alike
+        sizes = count_tokens(self.stream.grid, self.smaller, self.kept.device)
+        return self.stream.extend_sizes(sizes)
 
     def choose(self, x: Tensor) -> Tensor:
         return take_tokens(x, self.chosen) if self.groups == 1 else take_for_groups(x, self.chosen)
@@ -85,16 +90,3 @@ def resample(x: Tensor, grid: TokenGrid, smaller: TokenGrid, mode: DownsampleMet
     if mode == "max":
         return smaller.flatten(F.adaptive_max_pool2d(image, size))
     return smaller.flatten(F.interpolate(image, size=size, mode=mode))
-
-
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
-def share_sizes(stream: Stream, smaller: TokenGrid, device: torch.device) -> Tensor | None:
-    """Sizes of a downsampled stream, (1, M) float32: all cells count as equally large.
-
-    None where the stream is the picture alone: all keys then weigh alike, which softmax ignores.
-    """
-    if not stream.others:
-        return None
-    share = stream.grid.tokens / smaller.tokens
-    return stream.extend_sizes(torch.full((1, smaller.tokens), share, device=device))

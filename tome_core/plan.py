@@ -37,6 +37,10 @@ class Plan(Protocol):
     def sizes(self) -> Tensor | None:
         """Tokens that each slot stands for, (B or 1, M) float32; None where all are equal."""
 
+    @property
+    def window(self) -> None:
+        """None: all queries read the same keys, or those of their group."""
+
     def choose(self, x: Tensor) -> Tensor:
         """The token that stands for each slot. (B, N, C) -> (B or B·G, M, C)."""
 
@@ -74,6 +78,7 @@ class MergePlan:
     chosen: Tensor
 
     groups = 1
+    window = None
 
     @property
     def slots(self) -> int:

@@ -51,12 +51,15 @@ def add_sizes_to_mask(mask: Tensor | None, sizes: Tensor, dtype: torch.dtype) ->
     Returns a mask that is added to the scores, (B or 1, H or 1, Nq or 1, Nk).
     """
     log_sizes = sizes.log().to(dtype)[:, None, None]  # (B or 1, 1, 1, Nk)
-    if mask is None:
-        return log_sizes
+    return log_sizes if mask is None else make_additive(mask, dtype) + log_sizes
+
+
+def make_additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask that is added to the scores, of one that may be bool, with all four dimensions."""
     if mask.dtype == torch.bool:
         scores = torch.zeros_like(mask, dtype=dtype)
         mask = scores.masked_fill_(~mask, float("-inf"))
-    return expand_mask(mask) + log_sizes
+    return expand_mask(mask)
 
 
 def expand_mask(mask: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ Part = Literal["queries", "keys and values", "queries of cross-attention", "toke
 
 Target = Literal["queries, keys and values", "keys and values", "queries"]
 DownsampleMethod = Literal[
-    "stratified", "interleaved", "nearest-exact", "nearest", "bilinear", "bicubic", "area", "max"
+    "interleaved", "stratified", "nearest-exact", "nearest", "bilinear", "bicubic", "area", "max"
 ]
 Matching = Literal["local", "global", "k-th", "random", "toma"]
 
@@ -24,12 +24,16 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 METHODS: tuple[DownsampleMethod, ...] = get_args(DownsampleMethod)
 MATCHINGS: tuple[Matching, ...] = get_args(Matching)
 
+DRAWN: tuple[DownsampleMethod, ...] = ("interleaved", "stratified")
+"""The methods that keep random tokens."""
+
 MAX_RATIO = 0.9
 MAX_STRIDE = 8
 MIN_FACTOR, MAX_FACTOR = 1.0, 8.0
 MAX_SEED = 2**64 - 1
 MAX_REFRESH_STEPS = 100
 MAX_TOKENS = 2**20
+MAX_WINDOW = 64
 MAX_BLOCKS = 100
 
 
@@ -97,6 +101,13 @@ class Settings(ABC):
     def groups_queries(self) -> bool:
         """True where queries are split into groups."""
         return False
+
+    def find_local_window(self, of_model: int) -> int:
+        """Side of the box of exact keys around each tile of queries; 0: none.
+
+        of_model: the side where the user leaves it to the kind of model.
+        """
+        return 0
 
     @property
     def mixes_keys(self) -> bool:
@@ -216,6 +227,8 @@ class DownsampleSettings(Settings):
         factor_level_2: the same for the layers at the next coarser resolution.
         method: how keys and values are resampled. Keys of transformers are always chosen, since
             they carry positions.
+        local_window: side, in tokens, of the box around each tile of queries in which all keys
+            stay, see local_window.py; 0: none. None: as is best for the kind of model.
         temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
 
     ``max_tokens`` acts on the layers of these two resolutions.
@@ -225,7 +238,8 @@ class DownsampleSettings(Settings):
 
     factor: float = 2.0
     factor_level_2: float = 1.0
-    method: DownsampleMethod = "stratified"
+    method: DownsampleMethod = "interleaved"
+    local_window: int | None = None
     temporal_factor: float = 1.0
 
     def __post_init__(self) -> None:
@@ -233,6 +247,14 @@ class DownsampleSettings(Settings):
         for name in ("factor", "factor_level_2", "temporal_factor"):
             check_number(name, getattr(self, name), MIN_FACTOR, MAX_FACTOR)
         check_choice("method", self.method, METHODS)
+        if self.local_window is not None:
+            check_whole("local_window", self.local_window, 0, MAX_WINDOW)
+        if self.local_window and not self._allows_window:
+            raise ValueError(
+                f"local_window is {self.local_window}, expected auto or off with method "
+                f"{self.method!r} and proportional_attention {self.proportional_attention}; it "
+                f"needs method {' or '.join(map(repr, DRAWN))}, and proportional_attention"
+            )
 
     @property
     def is_identity(self) -> bool:
@@ -242,6 +264,16 @@ class DownsampleSettings(Settings):
     @property
     def groups_queries(self) -> bool:
         return self.method == "interleaved"
+
+    @property
+    def _allows_window(self) -> bool:
+        """True where far keys are drawn, and weigh as much as the tokens they stand for."""
+        return self.method in DRAWN and self.proportional_attention
+
+    def find_local_window(self, of_model: int) -> int:
+        if not self._allows_window:
+            return 0
+        return of_model if self.local_window is None else self.local_window
 
     def find_factor(self, downsample: int, resolutions: Sequence[int]) -> float:
         """The factor of a layer; 1 beyond the second resolution. Args as ``find_parts``."""

@@ -47,6 +47,16 @@ class Stream:
         after = torch.arange(length - self.after, length, device=device).expand(rows, -1)
         return torch.cat([before, numbers + self.before, after], dim=1)
 
+    def number_others(self, device: torch.device) -> Tensor:
+        """The tokens that are not of the picture, (others,) int64."""
+        first_after = self.before + self.grid.tokens
+        return torch.cat(
+            [
+                torch.arange(self.before, device=device),
+                torch.arange(first_after, self.length, device=device),
+            ]
+        )
+
     def extend_sizes(self, sizes: Tensor) -> Tensor:
         """Sizes of the picture's slots, and 1 for each other token. (R, M) -> (R, M + others)."""
         before = sizes.new_ones(len(sizes), self.before)

@@ -33,6 +33,7 @@ class TilePlan:
     chosen: Tensor
 
     groups = 1
+    window = None
     sizes = None
     """A weighted mean stands for no number of tokens."""
 

@@ -27,6 +27,7 @@ from token_merge.tome_core import (
     Skipped,
     Stream,
     TokenGrid,
+    WindowPlan,
     plan_layer,
 )
 from torch import Tensor
@@ -76,7 +77,7 @@ def _plan(settings: Settings, stream: Stream, keys: Tensor) -> Plan:
     plan = plan_layer(
         settings, LayerTokens(stream, find_metric, Draws(("correction",), keys.device))
     )
-    assert not isinstance(plan, Skipped)
+    assert not isinstance(plan, Skipped | WindowPlan)
     return plan
 
 

@@ -28,6 +28,7 @@ def list_variants(finest: int) -> list[Variant]:
     """Plain is fused; every peer with the attention it was published with, and with ours."""
     merge, downsample = settings.MERGE_ALL, settings.DOWNSAMPLE_2
     tomesd = partial(peers.tomesd, setting=merge, finest=finest)
+    downsampled = partial(ours.token_downsample, setting=downsample, method="stratified")
     found = [
         PLAIN,
         Variant("plain, not fused", "peer", peers.with_unfused_attention),
@@ -43,7 +44,7 @@ def list_variants(finest: int) -> list[Variant]:
             partial(with_tokens_cut_off, setting=downsample, finest=finest),
             downsample,
         ),
-        Variant("ours", "ours", partial(ours.token_downsample, setting=downsample), downsample),
+        Variant("ours", "ours", downsampled, downsample),
         Variant("ToDo", "peer", partial(peers.todo, setting=downsample, finest=finest), downsample),
     ]
     if peers.has_xformers():

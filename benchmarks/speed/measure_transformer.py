@@ -10,6 +10,7 @@ from functools import partial
 from comfy.model_patcher import ModelPatcher
 
 from .. import ours, settings
+from ..settings import Setting
 from . import limits, transformer_stage
 from .attention_watch import AttentionWatch
 from .diffusion_transformers import Clip
@@ -68,12 +69,17 @@ def list_variants(clip: Clip) -> list[Variant]:
     found = [PLAIN]
     for setting, node in (
         (settings.MERGE_ALL, ours.token_merge),
-        (settings.DOWNSAMPLE_2, ours.token_downsample),
+        (settings.DOWNSAMPLE_2, _downsample),
     ):
         cut = partial(limits.with_picture_cut_off, setting=setting, stream=clip.stream)
         found.append(Variant("limit", "limit", cut, setting))
         found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
     return found
+
+
+def _downsample(model: ModelPatcher, setting: Setting) -> ModelPatcher:
+    """Without local windows, whose token counts are not those of the limit."""
+    return ours.token_downsample(model, setting, method="stratified", local_window="off")
 
 
 def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:

@@ -77,7 +77,7 @@ def _downsampling(finest: int) -> list[Variant]:
     found: list[Variant] = []
     for setting, tier in ((settings.DOWNSAMPLE_2, 1), (settings.DOWNSAMPLE_4, 3)):
         todo = partial(peers.todo, setting=setting, finest=finest)
-        node = partial(ours.token_downsample, setting=setting)
+        node = partial(ours.token_downsample, setting=setting, method="stratified")
         interleaved = partial(node, method="interleaved")
         found += [
             _limit(setting, finest, tier),

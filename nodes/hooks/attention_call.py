@@ -11,7 +11,10 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from ...tome_core.proportional import add_size_channels, add_sizes_to_mask
+from ...tome_core.local_window import WindowPlan
+from ...tome_core.proportional import add_size_channels, add_sizes_to_mask, make_additive
+from ...tome_core.tokens import join_heads
+from ...tome_core.window_attention import attend_windows
 from .run_report import RunReport
 
 Attention = Callable[..., Tensor]
@@ -36,6 +39,16 @@ NOT_WEIGHTED = (
     "proportional_attention is left out where another node or a launch option "
     "sets the attention function"
 )
+
+
+def explain_no_window(earlier: Attention | None) -> str:
+    """Why attention cannot be computed in local windows, empty where it can.
+
+    It then takes PyTorch's own kernels, whichever of ComfyUI's functions was to be called.
+
+    earlier: the attention that another node put in place, which is called in any case.
+    """
+    return "another node sets the attention function" if earlier else ""
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,13 @@ class AttentionCall:
         heads = 1 if self.skip_output_reshape else self.heads
         out = rearrange(out, "b g n (h d) -> b g n h d", h=heads)
         return out[..., :channels].flatten(3)
+
+    def run_in_windows(self, plan: WindowPlan) -> Tensor:
+        """As ``run``, by PyTorch's own kernels, with near keys exact and far keys drawn."""
+        scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
+        mask = None if self.mask is None else make_additive(self.mask, self.q.dtype)
+        out = attend_windows(plan, self.q, self.k, self.v, mask, scale)  # (B, H, Nq, D)
+        return out if self.skip_output_reshape else join_heads(out)[:, None]
 
 
 @dataclass(frozen=True)

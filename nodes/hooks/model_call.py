@@ -14,6 +14,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 from ...tome_core.draws import Draws
+from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import Plan, Skipped
 from ...tome_core.schedule import PercentWindow, SigmaRange
 from ...tome_core.settings import Settings
@@ -80,7 +81,7 @@ class Run:
 class SharedPlan:
     """plan: or why there is none. call: number of the call that made it. age: its period."""
 
-    plan: Plan | Skipped
+    plan: Plan | WindowPlan | Skipped
     call: int
     age: int
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import MergingPlan, Plan, Skipped
 from ...tome_core.planning import LayerTokens, plan_layer
 from ...tome_core.query_groups import QueryGroups
@@ -28,6 +29,10 @@ class Layer(Protocol):
     def downsample(self) -> int:
         """The latent's side over the side of the layer's grid."""
 
+    @property
+    def local_window(self) -> int:
+        """Side of the local window where the user leaves it to the kind of model; 0: none."""
+
     def is_kept(self, settings: Settings) -> bool:
         """True where ``settings`` say to leave this layer whole."""
 
@@ -42,6 +47,7 @@ class LayerPlans:
         queries, keys: plans of self-attention; ``keys`` is also that of the values.
         sizes: tokens that each key stands for, None where attention need not know.
         groups: of the queries that remain, None where all of them read the same keys.
+        window: keys that are exact near each query, in place of ``keys``.
         cross_attention, mlp: plans of the queries and of the tokens there.
     """
 
@@ -49,6 +55,7 @@ class LayerPlans:
     keys: Plan | None = None
     sizes: Tensor | None = None
     groups: QueryGroups | None = None
+    window: WindowPlan | None = None
     cross_attention: MergingPlan | None = None
     mlp: MergingPlan | None = None
 
@@ -60,10 +67,11 @@ class LayerPlans:
 
     def count(self, tokens: int) -> tuple[int, int, int]:
         """Tokens before, queries of all groups together, keys and values of each group."""
+        keys = self.window or self.keys
         return (
             tokens,
             self.queries.slots if self.queries else tokens,
-            self.keys.slots if self.keys else tokens,
+            keys.slots if keys else tokens,
         )
 
 
@@ -85,6 +93,7 @@ def plan_attention(
     stream: Stream,
     device: torch.device,
     find_metric: Callable[[], Tensor],
+    no_window: str,
 ) -> LayerPlans | Skipped:
     """Plans for one layer in one call.
 
@@ -93,7 +102,10 @@ def plan_attention(
         stream: the sequence that the layer's self-attention reads.
         device: where the plans are used.
         find_metric: gives (B, N, C), the picture's tokens that are compared.
+        no_window: why the layer can have no local window, empty where it can.
     """
+    if any("queries" in parts for parts in acting.values()):
+        no_window = "Token Merge reduces its queries"
     plans: dict[Part, Any] = {}
     reasons: list[str] = []
     sizes = None
@@ -103,12 +115,16 @@ def plan_attention(
             continue
         shared = settings.refresh_steps > 0
         of = (str(stream.grid),) if shared else layer.key
+        local_window = settings.find_local_window(layer.local_window)
+        if local_window and no_window:
+            call.run.report.notes.add(f"local_window is left out: {no_window}")
         tokens = LayerTokens(
             stream,
             find_metric,
             call.make_draws(settings.seed, of, device),
             layer.downsample,
             call.stack.resolutions,
+            0 if no_window else local_window,
         )
         plan = _share_plan(call, settings, tokens) if shared else plan_layer(settings, tokens)
         if isinstance(plan, Skipped):
@@ -122,6 +138,8 @@ def plan_attention(
     if not plans:
         return Skipped(" and ".join(reasons))
     queries, keys = plans.get("queries"), plans.get("keys and values")
+    window = keys if keys and keys.window else None
+    keys = None if window else keys
     groups = None
     if keys and keys.groups > 1:
         left = queries.slots if queries else stream.length
@@ -131,12 +149,15 @@ def plan_attention(
         keys,
         sizes,
         groups,
+        window,
         plans.get("queries of cross-attention"),
         plans.get("tokens of the MLP"),
     )
 
 
-def _share_plan(call: ModelCall, settings: Settings, tokens: LayerTokens) -> Plan | Skipped:
+def _share_plan(
+    call: ModelCall, settings: Settings, tokens: LayerTokens
+) -> Plan | WindowPlan | Skipped:
     """The plan that all layers with this stream share in one call, and keep for some steps."""
     name = (settings, tokens.stream, call.images)
     age = call.step // settings.refresh_steps

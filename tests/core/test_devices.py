@@ -10,6 +10,7 @@ from token_merge.tome_core import (
     QueryGroups,
     Stream,
     TokenGrid,
+    attend_windows,
     plan_layer,
 )
 from token_merge.tome_core.settings import MATCHINGS, METHODS
@@ -36,3 +37,12 @@ def test_a_plan_is_made_on_the_device_of_its_tokens(settings, stream):
     if isinstance(settings, MergeSettings):
         tensors.append(plan.unmerge(plan.merge(x)))
     assert all(each is None or each.device == META for each in tensors)
+
+
+@pytest.mark.parametrize("stream", [Stream(TokenGrid(8, 12)), Stream(TokenGrid(8, 12), 5, 3)])
+def test_local_windows_are_placed_on_the_device_of_the_tokens(stream):
+    q, k, v = torch.empty(3, 2, 4, stream.length, 8, device=META)
+    layer = LayerTokens(stream, lambda: q, Draws((0,), META), local_window=8)
+    plan = plan_layer(DownsampleSettings(), layer)
+    mask = torch.empty(1, 1, stream.length, stream.length, device=META)
+    assert attend_windows(plan, q, k, v, mask, 0.1).device == META

@@ -30,7 +30,7 @@ def test_bad_merge_settings_are_refused_by_name_value_and_range(inputs, message)
         ({"factor": 0.5}, "factor is 0.5, expected 1.0 to 8.0"),
         ({"factor_level_2": 9.0}, "factor_level_2 is 9.0, expected 1.0 to 8.0"),
         ({"factor": float("nan")}, "factor is nan"),
-        ({"method": "cubic"}, "method is 'cubic', expected one of 'stratified'"),
+        ({"method": "cubic"}, "method is 'cubic', expected one of 'interleaved'"),
     ],
 )
 def test_bad_downsample_settings_are_refused_by_name_value_and_range(inputs, message):

@@ -21,8 +21,8 @@ def test_merged_queries_and_downsampled_keys_compose(
     unet, token_merge, token_downsample, denoise, attention_log
 ):
     for model in (
-        token_downsample(token_merge(unet("SD15"), target="queries")),
-        token_merge(token_downsample(unet("SD15")), target="queries"),
+        token_downsample(token_merge(unet("SD15"), target="queries"), method="stratified"),
+        token_merge(token_downsample(unet("SD15"), method="stratified"), target="queries"),
     ):
         attention_log.lengths.clear()
         denoise(attention_log.watch(model))
@@ -44,7 +44,7 @@ def test_merged_queries_and_interleaved_keys_compose(
 def test_nodes_that_take_turns_in_the_schedule_compose(
     unet, token_merge, token_downsample, denoise, attention_log
 ):
-    model = token_downsample(unet("SD15"), end_percent=0.5)
+    model = token_downsample(unet("SD15"), method="stratified", end_percent=0.5)
     model = token_merge(model, start_percent=0.5)
     denoise(attention_log.watch(model), steps=4)
     finest = [lengths for lengths in attention_log.lengths if lengths in {(256, 64), (128, 128)}]
@@ -55,7 +55,8 @@ def test_nodes_that_take_turns_in_the_schedule_compose(
 def test_nodes_on_other_resolutions_compose(
     unet, token_merge, token_downsample, denoise, attention_log
 ):
-    model = token_downsample(token_merge(unet("SD15")), factor=1.0, factor_level_2=2.0)
+    model = token_merge(unet("SD15"))
+    model = token_downsample(model, factor=1.0, factor_level_2=2.0, method="stratified")
     denoise(attention_log.watch(model))
     assert {(128, 128), (64, 16)} <= set(attention_log.lengths)
 

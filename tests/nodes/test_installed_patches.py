@@ -46,7 +46,12 @@ def test_token_merge_on_a_unet(inputs, expected, unet, token_merge, denoise):
 
 @pytest.mark.parametrize(
     ("inputs", "expected"),
-    [({}, SELF), ({"method": "interleaved"}, RESTORED), ({"end_percent": 0.5}, SELF)],
+    [
+        ({}, RESTORED),
+        ({"method": "stratified"}, SELF),
+        ({"method": "stratified", "end_percent": 0.5}, SELF),
+        ({"local_window": "8"}, {*RESTORED, OVERRIDE}),
+    ],
 )
 def test_token_downsample_on_a_unet(inputs, expected, unet, token_downsample, denoise):
     assert find_installed(token_downsample(unet("SD15"), **inputs), denoise) == expected

@@ -64,7 +64,7 @@ def test_a_budget_limits_the_tokens_of_a_layer(
     denoise(attention_log.watch(token_merge(unet("SD15"), ratio=0.0, max_tokens=40)), steps=1)
     assert (40, 40) in attention_log.lengths
     attention_log.lengths.clear()
-    model = token_downsample(unet("SD15"), factor=1.0, max_tokens=40)
+    model = token_downsample(unet("SD15"), factor=1.0, max_tokens=40, method="stratified")
     denoise(attention_log.watch(model), steps=1)
     assert {(256, 36), (64, 36)} <= set(attention_log.lengths)
 

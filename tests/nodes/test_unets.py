@@ -25,7 +25,7 @@ def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
     denoise(attention_log.watch(token_merge(unet(name))), size=(16, 16))
     assert self_attention(attention_log) == {(32, 32), (16, 16)}
     attention_log.lengths.clear()
-    denoise(attention_log.watch(token_downsample(unet(name))), size=(16, 16))
+    denoise(attention_log.watch(token_downsample(unet(name), method="stratified")), size=(16, 16))
     assert self_attention(attention_log) == {(64, 16), (16, 16)}
 
 
@@ -59,7 +59,7 @@ def test_target_selects_the_sequences(target, expected, unet, token_merge, denoi
 
 
 def test_downsampling_has_a_factor_per_resolution(unet, token_downsample, denoise, attention_log):
-    model = token_downsample(unet("SD15"), factor=4.0, factor_level_2=2.0)
+    model = token_downsample(unet("SD15"), factor=4.0, factor_level_2=2.0, method="stratified")
     denoise(attention_log.watch(model), size=(16, 16))
     assert self_attention(attention_log) == {(256, 16), (64, 16), (16, 16)}
 

@@ -41,7 +41,7 @@ def test_spatial_layers_are_merged_and_temporal_ones_left_whole(
 
 
 def test_spatial_layers_are_downsampled(unet, token_downsample, attention_log):
-    apply_model(attention_log.watch(token_downsample(unet("SVD"))), frames=5)
+    apply_model(attention_log.watch(token_downsample(unet("SVD"), method="stratified")), frames=5)
     self_attention = {(q, k) for q, k in attention_log.lengths if k > 1}
     assert self_attention == {(96, 24), (24, 24), (6, 6), (5, 5)}
 

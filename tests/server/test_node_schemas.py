@@ -36,10 +36,10 @@ TOKEN_DOWNSAMPLE = {
     "method": (
         "COMBO",
         {
-            "default": "stratified",
+            "default": "interleaved",
             "options": [
-                "stratified",
                 "interleaved",
+                "stratified",
                 "nearest-exact",
                 "nearest",
                 "bilinear",
@@ -51,6 +51,10 @@ TOKEN_DOWNSAMPLE = {
     ),
     "start_percent": ("FLOAT", {"default": 0.0, **PERCENT}),
     "end_percent": ("FLOAT", {"default": 1.0, **PERCENT}),
+    "local_window": (
+        "COMBO",
+        {"default": "auto", "options": ["auto", "off", "8", "12", "16", "24", "32"]},
+    ),
 }
 ADVANCED = {
     "stride_x",
@@ -99,7 +103,8 @@ def test_inputs_come_in_the_order_that_saved_workflows_hold_them(node, object_in
 @pytest.mark.parametrize(("node", "name"), INPUTS)
 def test_input_has_its_type_default_and_range(node, name, object_info):
     kind, said = NODES[node][1][name]
-    served_kind, options = object_info[node]["input"]["required"][name]
+    inputs = object_info[node]["input"]
+    served_kind, options = {**inputs["required"], **inputs["optional"]}[name]
     assert served_kind == kind
     assert {key: options.get(key) for key in said} == said
 

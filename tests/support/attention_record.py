@@ -19,7 +19,8 @@ OVERRIDE = "optimized_attention_override"
 class RecordedCall:
     """q, out: (B, H, Nq, D). k, v: (B, G, Nk, D), G being H or fewer. mask: as it was given.
 
-    block: (kind, number) as far as the model tells which block is running, else None.
+    block: (kind, number) as far as the model tells which block is running, else None. scale: of the
+    scores, None where the function has to find it.
     """
 
     q: Tensor
@@ -27,6 +28,7 @@ class RecordedCall:
     v: Tensor
     mask: Tensor | None
     block: tuple[str, int] | None
+    scale: float | None = None
     out: Tensor | None = None
 
     @classmethod
@@ -47,6 +49,7 @@ class RecordedCall:
             v.clone(),
             mask=None if mask is None else mask.clone(),
             block=None if number is None else (state.get("block_type", ""), number),
+            scale=options.get("scale"),
         )
 
     def with_out(self, out: Tensor) -> RecordedCall:

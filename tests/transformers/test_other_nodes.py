@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from functools import partial
+
 import pytest
 import torch
 from comfy.patcher_extension import WrappersMP
@@ -22,7 +25,9 @@ def family(request):
 
 @pytest.fixture(params=["merge", "downsample"])
 def node(request, token_merge, token_downsample):
-    return token_merge if request.param == "merge" else token_downsample
+    """Without local windows: these do not call the attention function that a test watches."""
+    windowless = partial(token_downsample, method="stratified", local_window="off")
+    return token_merge if request.param == "merge" else windowless
 
 
 class OtherNode:
@@ -191,8 +196,8 @@ def test_cached_references_stay_whole(node):
 
 def test_merged_queries_and_downsampled_keys_compose(family, token_merge, token_downsample):
     for model in (
-        token_downsample(token_merge(family.build(), target="queries")),
-        token_merge(token_downsample(family.build()), target="queries"),
+        token_downsample(token_merge(family.build(), target="queries"), method="stratified"),
+        token_merge(token_downsample(family.build(), method="stratified"), target="queries"),
     ):
         record = AttentionRecord()
         RUN.sample(record.watch(model), family)
@@ -201,3 +206,28 @@ def test_merged_queries_and_downsampled_keys_compose(family, token_merge, token_
                 full, picture = len(pair.kinds), pair.kinds.count("picture")
                 left = (full - picture // 2, full - picture + picture // 4)
                 assert pair.reached.lengths == left
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_another_attention_leaves_no_local_window_and_the_log_says_so(
+    family, token_downsample, order, caplog
+):
+    other, model = OtherNode(), family.build()
+    ours = partial(token_downsample, method="stratified")
+    model = ours(other.put_on(model)) if order == "before" else other.put_on(ours(model))
+    windowless = other.put_on(ours(family.build(), local_window="off"))
+    with caplog.at_level(logging.WARNING, logger="token_merge"):
+        picture = RUN.sample(model, family)
+    assert torch.equal(picture, RUN.sample(windowless, family))
+    said = "local_window is left out: another node sets the attention function"
+    assert said in caplog.text
+
+
+def test_merged_queries_leave_no_local_window_and_the_log_says_so(
+    family, token_merge, token_downsample, caplog
+):
+    merged = token_merge(family.build(), target="queries")
+    with caplog.at_level(logging.WARNING, logger="token_merge"):
+        picture = RUN.sample(token_downsample(merged), family)
+    assert torch.equal(picture, RUN.sample(token_downsample(merged, local_window="off"), family))
+    assert "local_window is left out: Token Merge reduces its queries" in caplog.text

@@ -75,7 +75,7 @@ def test_temporal_factor_drops_frames(family, factor, token_downsample):
 @pytest.mark.parametrize("method", ["stratified", "interleaved"])
 def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_downsample):
     run = SampleRequest.with_tokens(family, *size, steps=1)
-    model = token_downsample(family.build(), factor=2, method=method)
+    model = token_downsample(family.build(), factor=2, method=method, local_window="off")
     for pair in watched(model, family, run):
         if pair.kinds is None:
             assert_untouched(pair)
@@ -222,7 +222,7 @@ def test_a_mask_over_the_picture_is_downsampled_with_it(token_downsample):
 
 def test_a_mask_over_the_picture_is_dealt_with_it(token_downsample):
     biased = with_bias(REACHED[0])
-    how = {"method": "interleaved", "proportional_attention": False}
+    how = {"method": "interleaved", "local_window": "off", "proportional_attention": False}
     for pair in watched(token_downsample(biased.build(), **how), biased, SampleRequest(steps=1)):
         assert len(pair.reached.q) > 1
         for group, mask in zip(split_groups(pair), pair.reached.mask, strict=True):

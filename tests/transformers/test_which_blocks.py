@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -20,7 +21,8 @@ CROSS_ATTENTION = [
 
 @pytest.fixture(params=["merge", "downsample"])
 def node(request, token_merge, token_downsample):
-    return token_merge if request.param == "merge" else token_downsample
+    windowless = partial(token_downsample, local_window="off")
+    return token_merge if request.param == "merge" else windowless
 
 
 @pytest.mark.parametrize("family", [f for f in REACHED if f.name not in LAID_OUT_ANEW], ids=str)

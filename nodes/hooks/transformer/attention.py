@@ -18,7 +18,7 @@ from ....tome_core.plan import Plan, Skipped
 from ....tome_core.proportional import expand_mask
 from ....tome_core.settings import Settings
 from ....tome_core.tokens import take_for_groups, take_tokens
-from ..attention_call import Attention, AttentionCall, AttentionFunction
+from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
 from ..planner import Acting, LayerPlans, find_acting, plan_attention
 from .layout import Layout
@@ -35,6 +35,7 @@ class Block:
     total: int
 
     downsample = 1
+    local_window = 16
 
     @property
     def key(self) -> tuple[int | str, ...]:
@@ -93,6 +94,8 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     plans = _plan(call, acting, tensors, options)
     if plans is None:
         return function(*args, **kwargs)
+    if plans.window:
+        return tensors.reshape_output(tensors.run_in_windows(plans.window))
     out = function.run(_reduce(plans, tensors), plans.sizes, call.model.run.report)
     return tensors.reshape_output(plans.restore(out))
 
@@ -123,8 +126,9 @@ def _plan(
         return stream.take_picture(tensors.k).mean(dim=1)
 
     device = tensors.k.device
+    no_window = explain_no_window(call.earlier)
     plans = _skip_other_masks(tensors.mask, tokens) or plan_attention(
-        call.model, acting, block, stream, device, find_metric
+        call.model, acting, block, stream, device, find_metric, no_window
     )
     if isinstance(plans, Skipped):
         report.skip(block, plans.reason)

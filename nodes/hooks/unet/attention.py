@@ -1,4 +1,4 @@
-"""Self-attention of a UNet in which a merged key weighs as much as the tokens it stands for."""
+"""Self-attention of a UNet, where its keys have sizes or are read in local windows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def attend(
     *args: Any,
     **kwargs: Any,
 ) -> Tensor:
-    """ComfyUI's attention, with the sizes that the block's input patch left for it.
+    """ComfyUI's attention, with what the block's input patch left for it.
 
     Proportional attention, ToMe (arXiv 2210.09461) eq. 1.
     """
@@ -34,6 +34,10 @@ def attend(
         return attention(q, k, v, heads, mask, *args, **kwargs)
     function = AttentionFunction(attention, call.earlier)
     running = call.find_running(options)
+    window = running.take_window(k.shape[1]) if running else None
+    if window:
+        whole = AttentionCall.read(q, k, v, heads, mask, *args, **kwargs)
+        return whole.reshape_output(whole.run_in_windows(window))
     sizes = running.take_sizes(k.shape[1]) if running else None
     if sizes is None:
         return function(q, k, v, heads, mask, *args, **kwargs)

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ....tome_core.local_window import WindowPlan
 from ....tome_core.plan import MergingPlan
 from ..attention_call import Attention
 from ..model_call import ModelCall
@@ -25,12 +26,14 @@ class RunningBlock:
     Args:
         layer: the block's self-attention.
         sizes: tokens that each key of self-attention stands for.
+        window: keys of self-attention that are exact near each query.
         outputs: plans that give the output of self-attention back to every token.
         cross_attention, mlp: plans of the queries and of the tokens there.
     """
 
     layer: SelfAttentionLayer
     sizes: Tensor | None
+    window: WindowPlan | None
     outputs: LayerPlans | None
     cross_attention: MergingPlan | None
     mlp: MergingPlan | None
@@ -41,6 +44,13 @@ class RunningBlock:
             return None
         sizes, self.sizes = self.sizes, None
         return sizes
+
+    def take_window(self, keys: int) -> WindowPlan | None:
+        """As ``take_sizes``, of ``window``."""
+        if self.window is None or self.window.stream.length != keys:
+            return None
+        window, self.window = self.window, None
+        return window
 
 
 @dataclass

@@ -30,6 +30,8 @@ class SelfAttentionLayer:
     downsample: int
     path: str
 
+    local_window = 0
+
     @property
     def key(self) -> LayerKey:
         return (self.block, self.number, self.index)

@@ -11,7 +11,7 @@ from torch import Tensor
 from ....tome_core.grid import TokenGrid
 from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
-from ..attention_call import OVERRIDE_KEY
+from ..attention_call import OVERRIDE_KEY, explain_no_window
 from ..model_call import find_call
 from ..planner import LayerPlans, find_acting, plan_attention
 from ..settings_stack import SettingsStack
@@ -35,14 +35,17 @@ def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]
     if parts:
         patches["attn1_patch"] = [*patches.get("attn1_patch", ()), reduce_self_attention]
     weighs = bool(parts) and any(settings.weighs_keys for settings in stack.settings)
+    windows = any(
+        settings.find_local_window(SelfAttentionLayer.local_window) for settings in stack.settings
+    )
     groups = any(settings.groups_queries for settings in stack.settings)
-    if "queries" in parts or groups or weighs:
+    if "queries" in parts or groups or weighs or windows:
         _put_first(patches, "attn1_output_patch", restore_self_attention)
     if "queries of cross-attention" in parts:
         patches["attn2_patch"] = [*patches.get("attn2_patch", ()), reduce_cross_attention]
         _put_first(patches, "attn2_output_patch", restore_cross_attention)
     found = {**options, "patches": patches}
-    if weighs:
+    if weighs or windows:
         found[OVERRIDE_KEY] = attend
     return found
 
@@ -68,14 +71,17 @@ def reduce_self_attention(
         report.skip(layer, reason)
         return n, context, value
     grid = TokenGrid.from_activations(extra_options["activations_shape"])
-    plans = plan_attention(call.model, acting, layer, Stream(grid), n.device, lambda: n)
+    no_window = explain_no_window(call.earlier)
+    plans = plan_attention(call.model, acting, layer, Stream(grid), n.device, lambda: n, no_window)
     if isinstance(plans, Skipped):
         report.skip(layer, plans.reason)
         return n, context, value
     # Without the plan of the keys, which must be gone when memory peaks in the MLP.
     restores = plans.queries or plans.groups
     outputs = LayerPlans(queries=plans.queries, groups=plans.groups) if restores else None
-    call.running = RunningBlock(layer, plans.sizes, outputs, plans.cross_attention, plans.mlp)
+    call.running = RunningBlock(
+        layer, plans.sizes, plans.window, outputs, plans.cross_attention, plans.mlp
+    )
     report.reduce(layer, *plans.count(grid.tokens))
     return _reduce(plans, n, context, value)
 
@@ -103,7 +109,7 @@ def restore_self_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     if running is None:
         return n
     # Sizes that attention did not take are not for the next attention, whatever its length.
-    outputs, running.outputs, running.sizes = running.outputs, None, None
+    outputs, running.outputs, running.sizes, running.window = running.outputs, None, None, None
     if outputs is None:
         return n
     given = outputs.groups.order.shape[1] if outputs.groups else outputs.count(0)[1]

@@ -1,0 +1,69 @@
+"""Local windows in every family, against places that were found from outside."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.attention_record import AttentionRecord
+from support.expected import LAID_OUT_ANEW
+from support.small_models import IMAGES, VIDEOS, SampleRequest
+from support.token_places import find_places
+from support.window_reference import attend_densely
+from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core.planning import plan_layer
+from token_merge.tome_core.proportional import make_additive
+
+REACHED = [family for family in (*IMAGES, *VIDEOS) if family.name not in LAID_OUT_ANEW]
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
+@pytest.mark.parametrize("family", REACHED, ids=str)
+def test_attention_is_that_of_the_keys_each_query_reads(family, size, token_downsample):
+    """In the first block: what comes later is made of what it gave."""
+    run = SampleRequest.with_tokens(family, *size, steps=1)
+    record = Record()
+    run.sample(record.watch(token_downsample(family.build())), family)
+    places = find_places(family, run)
+    first = record.asked[places.main]
+    stream = make_stream(family, run, places.kinds)
+    plans = [plan_block(stream, record.sigma, number) for number in range(6)]
+    found = [is_output(plan, first) for plan in plans]
+    assert found.count(True) == 1, "no block's draws give this output"
+
+
+def make_stream(family, run, kinds):
+    before, picture = kinds.index("picture"), kinds.count("picture")
+    grid = run.token_grid(family)
+    assert kinds[before : before + picture] == ("picture",) * picture
+    sides = dict(zip(("width", "height", "frames"), reversed(grid), strict=False))
+    return Stream(TokenGrid(**sides), before, len(kinds) - before - picture)
+
+
+def plan_block(stream, sigma, number):
+    """By the node's defaults."""
+    draws = Draws((0, sigma, 0, "block", number), CPU)
+    return plan_layer(DownsampleSettings(), LayerTokens(stream, None, draws, local_window=16))
+
+
+def is_output(plan, call):
+    repeats = call.q.shape[1] // call.k.shape[1]
+    k, v = (x.repeat_interleave(repeats, dim=1) for x in (call.k, call.v))
+    mask = None if call.mask is None else make_additive(call.mask, call.q.dtype)
+    scale = call.scale or call.q.shape[-1] ** -0.5
+    expected = attend_densely(plan, call.q, k, v, mask, scale)
+    return torch.allclose(expected, call.out, atol=1e-4, rtol=1e-4)
+
+
+class Record(AttentionRecord):
+    sigma = None
+
+    def watch(self, model):
+        clone = super().watch(model)
+
+        def note(apply_model, call):
+            self.sigma = float(call["timestep"].max())
+            return apply_model(call["input"], call["timestep"], **call["c"])
+
+        clone.set_model_unet_function_wrapper(note)
+        return clone

@@ -1,0 +1,75 @@
+"""Attention in parts: over some of the keys at a time, joined by the log of the scores' sum.
+
+With lse = log of the sum of exp(scores), the output over two sets of keys is the mean of both
+outputs, weighed by exp(lse). FlashAttention (arXiv 2205.14135, sec. 3.1) builds on this.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+MASKED = torch.finfo(torch.bfloat16).min / 2
+"""Added to the scores of keys that are not read. Not minus infinity: a query may read no key of a
+part, and its output there, which is no number or any, has to get the weight 0."""
+
+Part = tuple[Tensor, Tensor]
+"""The output over some keys, (B, H, Nq, D), and the log of the sum of exp(scores), (B, H, Nq)."""
+
+
+def attend_part(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
+    """Attention over some of the keys, by PyTorch's own kernel where the device has one.
+
+    Args:
+        q: (B, H, Nq, D). k, v: (B, H, Nk, D). Any of them may be expanded.
+        bias: added to the scores, broadcasts to (B, H, Nq, Nk); ``MASKED`` for keys that are not
+            read.
+        scale: of the scores.
+    """
+    kernel = _KERNELS.get(q.device.type, attend_part_by_matrices)
+    return kernel(q, k, v, bias, scale)
+
+
+def join_parts(one: Part, other: Part) -> Tensor:
+    """Attention over the keys of both parts, (B, H, Nq, D)."""
+    share = torch.sigmoid(other[1] - one[1])[..., None]  # (B, H, Nq, 1)
+    return torch.lerp(one[0], other[0], share.to(one[0].dtype))
+
+
+def attend_part_by_matrices(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
+) -> Part:
+    """As ``attend_part`` on any device, with all scores in memory."""
+    scores = (q * scale) @ k.mT
+    scores = scores.float() if bias is None else scores.float() + bias
+    lse = scores.logsumexp(dim=-1)
+    return (scores - lse[..., None]).exp().to(v.dtype) @ v, lse
+
+
+def _attend_on_cpu(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
+    mask = None if bias is None else _round(bias, q.dtype)
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, attn_mask=mask, scale=scale
+    )
+
+
+def _attend_on_cuda(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
+    if bias is not None:
+        bias = _align(_round(bias, q.dtype)).narrow(-1, 0, k.shape[2]).expand(*q.shape[:3], -1)
+    out, lse, _, _ = torch.ops.aten._scaled_dot_product_efficient_attention(
+        q, k, v, bias, True, scale=scale
+    )
+    return out, lse.narrow(-1, 0, q.shape[2])  # the kernel fills lse up to a multiple of 32
+
+
+def _round(bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """The mask in the type of the queries; float16 holds no number as low as ``MASKED``."""
+    return bias.clamp(min=torch.finfo(dtype).min / 2).to(dtype)
+
+
+def _align(bias: Tensor) -> Tensor:
+    """Rows of the mask start at a multiple of 16 bytes, as the kernel asks for."""
+    return torch.nn.functional.pad(bias, (0, -bias.shape[-1] % 8))
+
+
+_KERNELS = {"cpu": _attend_on_cpu, "cuda": _attend_on_cuda}
