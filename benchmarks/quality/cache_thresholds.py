@@ -12,8 +12,9 @@ from .effort import EffortWatch
 from .regimes import Regime
 from .sampling import Batch
 
-MOST = 300
-"""Hundredths, as the node's widget counts. Its default is 20."""
+LADDER = (0, *sorted({round(1.15**step) for step in range(41)}))
+"""Thresholds to choose from: hundredths, as the node's widget counts, up to its 3 or nearly. Its
+default is 20."""
 
 
 def find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[str, float]:
@@ -33,23 +34,23 @@ def _find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[int, float]
     """By share, in per cent."""
 
     @cache
-    def count(hundredths: int) -> int:
+    def count(rung: int) -> int:
         """Rows that are left."""
         watch = EffortWatch()
-        patched = watch.attach(yardsticks.cache(hundredths / 100)(model))
+        patched = watch.attach(yardsticks.cache(LADDER[rung] / 100)(model))
         sampling.sample(patched, batch, regime)
         return watch.effort.rows
 
     def find_first(rows: float) -> int:
-        """The lowest threshold, in hundredths, that leaves so many rows or fewer."""
-        return bisect_left(range(MOST), -rows, key=lambda hundredths: -count(hundredths))
+        """The lowest rung that leaves so many rows or fewer; the last where none does."""
+        return bisect_left(range(len(LADDER) - 1), -rows, key=lambda rung: -count(rung))
 
     found: dict[int, tuple[int, float]] = {}
     for share in yardsticks.SHARES:
         wanted = count(0) * share / 100
         first = find_first(wanted)
-        near = [count(each) for each in (max(first - 1, 0), first)]
+        near = [count(rung) for rung in (max(first - 1, 0), first)]
         rows = min(near, key=lambda each: abs(each - wanted))
         if rows < count(0):
-            found.setdefault(rows, (share, find_first(rows) / 100))
+            found.setdefault(rows, (share, LADDER[find_first(rows)] / 100))
     return dict(found.values())

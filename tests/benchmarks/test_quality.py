@@ -71,6 +71,17 @@ def test_feature_distance_grows_with_the_difference(
     assert float(metrics.feature_distance(maps, maps).max()) == pytest.approx(0, abs=1e-9)
 
 
+def test_flicker_sees_only_what_changes_from_frame_to_frame() -> None:
+    clips = torch.rand((2, 3, 4, 8, 8), generator=torch.Generator().manual_seed(0))
+    still = clips + 0.1
+    assert float(metrics.flicker(still, clips).max()) == pytest.approx(0, abs=1e-9)
+    one_frame = clips.clone()
+    one_frame[1, :, 1] += 0.3  # changes two of the three differences
+    torch.testing.assert_close(
+        metrics.flicker(one_frame, clips), torch.tensor([0.0, 2 / 3 * 0.3**2])
+    )
+
+
 def test_kernel_distance_tells_distributions_apart() -> None:
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(2, 200, 16, generator=generator)
