@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from comfy.ldm.modules.attention import attention_split
 from comfy.model_patcher import ModelPatcher
+from comfy.patcher_extension import WrapperExecutor, WrappersMP
+from comfy_extras.nodes_easycache import EasyCacheNode
 from comfy_extras.nodes_hypertile import HyperTile
 from comfy_extras.nodes_tomesd import TomePatchModel
 from tomesd.merge import bipartite_soft_matching_random2d
@@ -32,9 +34,9 @@ def hypertile(model: ModelPatcher, finest: int) -> ModelPatcher:
     )[0]
 
 
-def tomesd(model: ModelPatcher, setting: Setting, finest: int) -> ModelPatcher:
+def tomesd(model: ModelPatcher, setting: Setting, finest: int, seed: int = 0) -> ModelPatcher:
     """The matching, merging and unmerging of tomesd 0.1.3, once per block as its own patch does."""
-    generator = torch.Generator(model.load_device).manual_seed(0)
+    generator = torch.Generator(model.load_device).manual_seed(seed)
 
     def merge_tokens(
         n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
@@ -84,6 +86,25 @@ def todo(model: ModelPatcher, setting: Setting, finest: int) -> ModelPatcher:
     clone = model.clone()
     clone.set_model_attn1_patch(downsample)
     return clone
+
+
+def easy_cache(model: ModelPatcher, threshold: float) -> ModelPatcher:
+    """ComfyUI's EasyCache with its defaults: leaves out calls whose output would change little.
+
+    In place of a call it adds what the last one changed to the tensor that it is given. In single
+    precision a flow model gives it the tensor that the noise-free picture is computed from, which
+    spoils that picture, so it is given a copy here. Elsewhere, in bfloat16 too, it gets a copy from
+    ComfyUI anyway, and this changes nothing.
+    """
+
+    def copy_latent(executor: WrapperExecutor, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return executor(x.clone(), *args, **kwargs)
+
+    clone = model.clone()
+    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "benchmark_copy", copy_latent)
+    return EasyCacheNode.execute(
+        clone, reuse_threshold=threshold, start_percent=0.15, end_percent=0.95, verbose=False
+    )[0]
 
 
 def with_attention(model: ModelPatcher, attention: Callable[..., Tensor]) -> ModelPatcher:

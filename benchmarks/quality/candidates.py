@@ -45,9 +45,9 @@ class Merging:
     chosen_values: bool = False
     sized: bool = False
 
-    def __call__(self, model: ModelPatcher) -> ModelPatcher:
+    def __call__(self, model: ModelPatcher, /, *, seed: int = 0) -> ModelPatcher:
         clone = model.clone()
-        block = _Block(self)
+        block = _Block(self, seed)
         clone.set_model_attn1_patch(block.merge)
         clone.set_model_attn1_output_patch(block.unmerge)
         if self.sized:
@@ -62,6 +62,7 @@ class _Block:
     """plan, sizes: of the self-attention that runs, from its input patch to its output patch."""
 
     merging: Merging
+    seed: int
     plan: MergePlan | None = None
     sizes: Tensor | None = None
     calls: count[int] = field(default_factory=count)
@@ -73,7 +74,7 @@ class _Block:
             return n, context, value
         settings = self.merging.settings
         grid = TokenGrid.from_activations(extra_options["activations_shape"])
-        draws = Draws(("candidates", next(self.calls)), n.device)
+        draws = Draws(("candidates", self.seed, next(self.calls)), n.device)
         plan = plan_layer(settings, LayerTokens(Stream(grid), lambda: n, draws))
         assert isinstance(plan, MergePlan)
         mean = plan.merge(n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import torch
@@ -10,8 +11,10 @@ from rich.console import Console
 
 from ..trained import weights
 from ..trained.places import find_training_log
-from . import curves, measure, sampling, sheets, tables
+from . import curves, measure, places, session, sheets, tables
+from .bench import Bench
 from .pairs import Pairs
+from .regimes import DEFAULT, Regime
 from .report import Report, VariantReport
 from .sheets import SheetRow
 from .variants import list_variants
@@ -40,47 +43,44 @@ SHOWN = {
 }
 SEEDS = 8
 SAMPLES = 32
-WIDTH = 130
 
 
-def draw(folder: Path, kind: str, weights_file: Path, kept: Path, tokens: int) -> list[Path]:
+def draw(options: Namespace, regime: Regime) -> list[Path]:
     """The plots beside the numbers; sheets of pictures that are kept, none made anew."""
     files: list[Path] = []
+    folder = places.of_regime(options.out, regime)
     report = Report.read(folder / "results.json")
-    log = find_training_log(weights_file)
+    log = find_training_log(options.weights)
     if log.is_file():
-        files.append(_loss(log, weights_file.with_name("loss.png")))
+        files.append(_loss(log, options.weights.with_name("loss.png")))
     if any(one.psnr is not None and one.speedup is not None for one in report.variants):
         files.append(curves.pareto(report, folder / "quality-against-speed.png"))
     if report.sigmas:
         files.append(curves.error_by_sigma(report, folder / "error-by-sigma.png"))
     with open(folder / "tables.txt", "w", encoding="utf-8") as file:
-        Console(file=file, width=WIDTH).print(tables.build_table(report))
+        Console(file=file, width=tables.WIDTH).print(tables.build_table(report, options.against))
     files.append(folder / "tables.txt")
-    return [*files, *_sheets(report, folder, kind, weights_file, kept, tokens)]
+    return [*files, *(_sheets(options, regime, report, folder) if report.pictures else [])]
 
 
-def _sheets(
-    report: Report, folder: Path, kind: str, weights_file: Path, kept: Path, tokens: int
-) -> list[Path]:
+def _sheets(options: Namespace, regime: Regime, report: Report, folder: Path) -> list[Path]:
     """Of as many pictures as plain and each variant have."""
-    if not report.pictures:
-        return []
-    model = weights.load(weights_file, dtype=torch.bfloat16)
-    exact = weights.load(weights_file)
-    pairs = Pairs.make(min(SAMPLES, report.pictures), tokens, kept)
-    runs = kept / f"runs-{measure.fingerprint(exact)}-{tokens}"
-    bench = measure.Bench(model, exact, exact, pairs, sampling.STEPS, runs)
-    samples = bench.plain_pictures()
-    sample_sheet = sheets.sample_sheet(
-        samples, pairs.captions, weights_file.with_name("samples.png")
-    )
+    model = weights.load(options.weights, dtype=torch.bfloat16)
+    exact = weights.load(options.weights)
+    pairs = Pairs.make(min(SAMPLES, report.pictures), options.tokens, options.kept)
+    runs = session.kept_runs(options.kept, measure.fingerprint(exact), options.tokens, regime)
+    bench = Bench(model, exact, exact, pairs, regime, runs)
+    samples = bench.make_plain().pictures
+    files: list[Path] = []
+    if regime == DEFAULT:
+        place = options.weights.with_name("samples.png")
+        files.append(sheets.sample_sheet(samples, pairs.captions, place))
     rows = [SheetRow("plain", samples[:SEEDS])]
-    for variant in list_variants(kind):
+    for variant in list_variants(options.model, regime):
         measured = report.find_or_add(variant.name, variant.kind)
-        if variant.name in SHOWN[kind] and measured.squared_error:
-            rows.append(SheetRow(_label(measured), bench.pictures(variant, SEEDS)))
-    return [sample_sheet, sheets.contact_sheet(rows, folder / "contact-sheet.png")]
+        if variant.name in SHOWN[options.model] and measured.squared_error:
+            rows.append(SheetRow(_label(measured), bench.make(variant, SEEDS).pictures))
+    return [*files, sheets.contact_sheet(rows, folder / "contact-sheet.png")]
 
 
 def _label(measured: VariantReport) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -14,86 +12,37 @@ from rich.progress import Progress
 from torch import Tensor
 
 from ..trained.target import measure_gain
-from . import metrics, sampling
-from .pairs import Pairs
+from . import metrics, perceptual, sampling
+from .bench import ROWS, Bench, Made
 from .patches import PictureVariant, Variants
 from .report import Report, VariantReport
-from .sampling import Batch, Trajectory
 
-ROWS = 4
-"""Pictures in one model call."""
-PREDICTED = 2
-"""Pictures whose steps are predicted by every variant: one batch."""
 STRIDE = 2
 """Of the steps that are predicted."""
 CHECKED = 4
 """Pictures that are also made in single precision."""
 
 
-@dataclass(frozen=True)
-class Bench:
-    """model: plain. exact: the same in single precision. judge: the UNet in single precision, whose
-    features are compared.
-
-    kept: folder for plain's runs, which all variants are compared with, and for the pictures of
-    every variant, so that an interruption costs one batch.
-    """
-
-    model: ModelPatcher
-    exact: ModelPatcher
-    judge: ModelPatcher
-    pairs: Pairs
-    steps: int
-    kept: Path
-
-    @cached_property
-    def features(self) -> metrics.Features:
-        return metrics.Features(self.judge, self.pairs.nothing)
-
-    def plain_runs(self, most: int | None = None) -> Iterator[tuple[Batch, Trajectory]]:
-        """Plain's run of every batch, made once; a generator, as each is some 60 MB."""
-        for number, batch in enumerate(self.pairs.batches(ROWS, most)):
-            place = self.kept / f"plain-{number}-{len(batch.seeds)}.pt"
-            if not place.exists():
-                self.kept.mkdir(parents=True, exist_ok=True)
-                torch.save(vars(sampling.sample(self.model, batch, self.steps)), place)
-            yield batch, Trajectory(**torch.load(place))
-
-    def pictures(self, variant: PictureVariant, most: int) -> Tensor:
-        """The variant's pictures, kept after every batch: (count, 3, H, W)."""
-        patched = variant.patch(self.model)
-        made: list[Tensor] = []
-        for number, batch in enumerate(self.pairs.batches(ROWS, most)):
-            place = self.kept / f"{_file_name(variant.name)}-{number}-{len(batch.seeds)}.pt"
-            if not place.exists():
-                run = sampling.sample(patched, batch, self.steps)
-                torch.save(sampling.pictures(self.model, run.latent), place)
-            made.append(torch.load(place))
-        return torch.cat(made)
-
-    def plain_pictures(self, most: int | None = None) -> Tensor:
-        """(count, 3, H, W)."""
-        runs = self.plain_runs(most)
-        return torch.cat([sampling.pictures(self.model, run.latent) for _, run in runs])
-
-
 def measure_predictions(
     bench: Bench, variants: Variants, report: Report, place: Path, progress: Progress
 ) -> None:
     """The error of the variant's output in each step, on the states of plain's own run."""
-    batch, run = next(bench.plain_runs(PREDICTED))
+    batch, run = bench.first_run()
     plain = run.every(STRIDE)
     report.sigmas = plain.sigmas[:-1].tolist()
     schedule = bench.model.get_model_object("model_sampling")
-    per_output = measure_gain(schedule, plain.sigmas[:-1])[:, None, None, None, None]
-    task = progress.add_task("predictions", total=len(variants))
-    for variant in variants:
+    gain = measure_gain(schedule, plain.sigmas[:-1])  # (steps,)
+    # A yardstick changes the steps, so it has no error of a single one.
+    chosen = [variant for variant in variants if variant.kind != "yardstick"]
+    task = progress.add_task("predictions", total=len(chosen))
+    for variant in chosen:
         measured = report.find_or_add(variant.name, variant.kind)
         progress.update(task, description=f"predictions: {variant.name}")
         if not measured.velocity_error:
-            found = sampling.predictions_on(variant.patch(bench.model), batch, plain)
-            errors = ((found - plain.predictions) / per_output).square()
-            measured.velocity_error = errors.mean(dim=(1, 2, 3, 4)).tolist()
+            patched = variant.patch(bench.model)
+            found = sampling.predictions_on(patched, batch, plain, bench.regime.cfg)
+            errors = (found - plain.predictions).square().flatten(1).mean(1)  # (steps,)
+            measured.velocity_error = (errors / gain.square()).tolist()
             report.write(place)
         progress.advance(task)
 
@@ -102,8 +51,8 @@ def measure_floor(bench: Bench, report: Report, place: Path) -> None:
     """How far plain is from itself in single precision: beyond that no figure says anything."""
     if report.floor is None:
         single = replace(bench, model=bench.exact, kept=bench.kept / "single")
-        decibels = metrics.psnr(bench.plain_pictures(CHECKED), single.plain_pictures(CHECKED))
-        report.floor = float(decibels.mean())
+        made, exact = (each.make_plain(CHECKED).pictures for each in (bench, single))
+        report.floor = float(metrics.psnr(made, exact).mean())
         report.write(place)
 
 
@@ -112,9 +61,9 @@ def measure_pictures(
 ) -> None:
     """Whole pictures of the same seeds, variant by variant."""
     drawn = metrics.pooled(_maps(bench, bench.pairs.drawn))
-    plain = bench.plain_pictures()
-    plain_maps = _maps(bench, plain)
-    count = len(plain)
+    plain = bench.make_plain()
+    plain_maps = _maps(bench, plain.pictures)
+    count = len(plain.pictures)
     if report.pictures < count:
         vectors = metrics.pooled(plain_maps)
         report.plain_kernel_distance = metrics.kernel_distance(vectors, drawn)
@@ -130,16 +79,34 @@ def measure_pictures(
             measured.copy_pictures(twin)
             report.write(place)
         elif len(measured.squared_error) < min(variant.pictures, count):
-            made = bench.pictures(variant, variant.pictures)
-            some = len(made)
-            maps = _maps(bench, made)
-            distances = metrics.feature_distance(maps, [level[:some] for level in plain_maps])
-            measured.squared_error = metrics.squared_error(made, plain[:some]).tolist()
-            measured.ssim = metrics.ssim(made, plain[:some]).tolist()
-            measured.features = distances.tolist()
-            measured.kernel_distance = metrics.kernel_distance(metrics.pooled(maps), drawn)
+            _compare(bench, variant, measured, plain, plain_maps, drawn)
             report.write(place)
         progress.advance(task)
+
+
+def _compare(
+    bench: Bench,
+    variant: PictureVariant,
+    measured: VariantReport,
+    plain: Made,
+    plain_maps: list[Tensor],
+    drawn: Tensor,
+) -> None:
+    """Fill ``measured``. plain_maps, drawn: features of plain's pictures and of drawn ones."""
+    made = bench.make(variant, variant.pictures)
+    some = len(made.pictures)
+    others = plain.pictures[:some]
+    maps = _maps(bench, made.pictures)
+    distances = metrics.feature_distance(maps, [level[:some] for level in plain_maps])
+    measured.squared_error = metrics.squared_error(made.pictures, others).tolist()
+    measured.ssim = metrics.ssim(made.pictures, others).tolist()
+    measured.features = distances.tolist()
+    measured.st_lpips = perceptual.st_lpips(made.pictures, others).tolist()
+    measured.kernel_distance = metrics.kernel_distance(metrics.pooled(maps), drawn)
+    measured.calls, measured.pairs = (
+        own / all_of_it
+        for own, all_of_it in zip(made.per_picture(), plain.per_picture(), strict=True)
+    )
 
 
 def _twin(report: Report, measured: VariantReport) -> VariantReport | None:
@@ -161,7 +128,3 @@ def fingerprint(model: ModelPatcher) -> str:
     for weight in model.model.diffusion_model.parameters():
         digest.update(weight.detach().cpu().numpy().tobytes())
     return digest.hexdigest()[:8]
-
-
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -22,7 +22,15 @@ FEATURE_TIME = 100
 
 def squared_error(pictures: Tensor, others: Tensor) -> Tensor:
     """Mean over each picture, in [0, 1]: (B, 3, H, W) twice -> (B,)."""
-    return (pictures - others).square().mean(dim=(1, 2, 3))
+    return (pictures - others).square().flatten(1).mean(1)
+
+
+def flicker(clips: Tensor, plain: Tensor) -> Tensor:
+    """Squared error of what changes from frame to frame, mean over each clip.
+
+    0 where the clips differ by a picture that stands still. (B, 3, F, H, W) twice -> (B,).
+    """
+    return squared_error(clips.diff(dim=2), plain.diff(dim=2))
 
 
 def psnr(pictures: Tensor, others: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..trained import codec, dataset, text
-from .sampling import Batch
+from .sampling import Batch, square
 
 HELD_OUT_SEED = 1
 """Of pictures drawn for measuring alone: no picture of these was trained on."""
@@ -45,8 +45,9 @@ class Pairs:
         return [
             Batch(
                 self.prompts[first : min(first + rows, count)],
+                self.nothing,
                 tuple(range(first, min(first + rows, count))),
-                self.tokens,
+                square(self.tokens),
             )
             for first in range(0, count, rows)
         ]

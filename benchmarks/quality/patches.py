@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from comfy.model_patcher import ModelPatcher
 from token_merge.tome_core.settings import Target
@@ -13,8 +13,14 @@ from token_merge.tome_core.settings import Target
 from .. import ours
 from ..settings import Setting
 
-PictureKind = Literal["ours", "peer", "candidate"]
-Patch = Callable[[ModelPatcher], ModelPatcher]
+PictureKind = Literal["ours", "peer", "candidate", "yardstick"]
+
+
+class Patch(Protocol):
+    """How a model is changed. seed: of what a node draws, where it draws anything."""
+
+    def __call__(self, model: ModelPatcher, /, *, seed: int = 0) -> ModelPatcher: ...
+
 
 ALL: Target
 KEYS: Target
@@ -33,9 +39,10 @@ WINDOWS: dict[str, dict[str, Any]] = {
 class PictureVariant:
     """One way to run the model.
 
-    kind: a candidate is what the nodes do not offer. published: (setting, name) under which
-    benchmarks/speed/results has its speed-up on SD 1.5, if it has. pictures: how many whole
-    pictures are made at most, which takes long; single predictions are always made.
+    kind: a candidate is what the nodes do not offer, a yardstick what people would do instead.
+    published: (setting, name) under which benchmarks/speed/results has its speed-up on SD 1.5, if
+    it has. pictures: how many whole pictures are made at most, which takes long; single predictions
+    are always made, but not of yardsticks. steps: None for as many as plain takes.
     """
 
     name: str
@@ -43,9 +50,15 @@ class PictureVariant:
     patch: Patch
     published: tuple[str, str] | None = None
     pictures: int = 64
+    steps: int | None = None
 
 
 Variants = Sequence[PictureVariant]
+
+
+def seedless(patch: Callable[[ModelPatcher], ModelPatcher]) -> Patch:
+    """Of a node that draws nothing."""
+    return lambda model, *, seed=0: patch(model)
 
 
 def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
@@ -55,13 +68,17 @@ def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
 
 def downsample(factor: float, **inputs: Any) -> Patch:
     """Token Downsample. inputs: of the node."""
-    return lambda model: ours.apply("TokenDownsample", model, factor=float(factor), **inputs)
+    return partial(ours.apply, "TokenDownsample", factor=float(factor), **inputs)
+
+
+def chain(first: Patch, second: Patch) -> Patch:
+    """Both, one after the other."""
+    return lambda model, *, seed=0: second(first(model, seed=seed), seed=seed)
 
 
 def both(ratio: float, factor: float) -> Patch:
     """Queries merged, keys and values downsampled."""
-    merge_queries, fewer_keys = merge(ratio, QUERIES), downsample(factor)
-    return lambda model: fewer_keys(merge_queries(model))
+    return chain(merge(ratio, QUERIES), downsample(factor))
 
 
 def partly_exact(parts: dict[str, dict[str, Any]]) -> list[PictureVariant]:

@@ -9,40 +9,58 @@ from typing import Any
 import comfy.samplers
 import torch
 from comfy.model_patcher import ModelPatcher
-from torch import Tensor
+from torch import Generator, Tensor
 
 from ..trained import codec
+from .regimes import Regime
 
-STEPS = 20
+STEP_NOISE = 2**31
+"""Added to a picture's seed where a sampler draws noise in its steps; the first noise of no picture
+has such a seed. Generators of the CPU read 32 bits of a seed."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Pictures that are computed together.
+    """Pictures, or clips, that are computed together.
 
-    prompts: (B, 77, C). seeds: of the noise, one a picture, so that a picture's noise does not
-    depend on what else is in its batch. tokens: a side.
+    prompts: (B, 77, C). nothing: (1, 77, C), the negative prompt. seeds: of the noise, one a
+    picture, so that a picture's noise does not depend on what else is in its batch. shape: of one
+    latent, its channels first: (12, H, W), or (12, F, H, W) of a clip.
     """
 
     prompts: Tensor
+    nothing: Tensor
     seeds: tuple[int, ...]
-    tokens: int
+    shape: tuple[int, ...]
 
     def noise(self) -> Tensor:
-        """(B, 12, tokens, tokens)."""
-        return torch.stack([self._draw_noise(seed) for seed in self.seeds])
+        """(B, *shape)."""
+        return _draw([Generator().manual_seed(seed) for seed in self.seeds], self.shape)
 
-    def _draw_noise(self, seed: int) -> Tensor:
-        generator = torch.Generator().manual_seed(seed)
-        return torch.randn((codec.CHANNELS, self.tokens, self.tokens), generator=generator)
+    def step_noise(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """What a sampler that adds noise calls in each step, with two noise levels.
+
+        The same in every run, again whatever else is in the batch.
+        """
+        generators = [Generator().manual_seed(seed + STEP_NOISE) for seed in self.seeds]
+        return lambda sigma, _: _draw(generators, self.shape).to(sigma.device)
+
+
+def _draw(generators: list[Generator], shape: tuple[int, ...]) -> Tensor:
+    return torch.stack([torch.randn(shape, generator=each) for each in generators])
+
+
+def square(tokens: int) -> tuple[int, int, int]:
+    """The latent's shape of a picture with so many tokens a side."""
+    return (codec.CHANNELS, tokens, tokens)
 
 
 @dataclass(frozen=True)
 class Trajectory:
     """One sampling run of a batch.
 
-    states, predictions: (steps, B, 12, H, W), what the model was given in each step and the
-    noise-free picture that it made of it. latent: the result, (B, 12, H, W), scaled as the model
+    states, predictions: (steps, B, *shape), what the model was given in each step and the
+    noise-free picture that it made of it. latent: the result, (B, *shape), scaled as the model
     sees it.
     """
 
@@ -58,17 +76,15 @@ class Trajectory:
         return Trajectory(torch.stack(levels), *kept, self.latent)
 
 
-def noise_levels(model: ModelPatcher, steps: int = STEPS) -> Tensor:
-    """(steps + 1,), falling to 0: ComfyUI's "normal" scheduler."""
+def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
+    """(steps + 1,), falling to 0."""
     sampling = model.get_model_object("model_sampling")
-    levels: Tensor = comfy.samplers.calculate_sigmas(sampling, "normal", steps)
+    levels: Tensor = comfy.samplers.calculate_sigmas(sampling, regime.scheduler, regime.steps)
     return levels
 
 
-def sample(
-    model: ModelPatcher, batch: Batch, steps: int = STEPS, sampler: str = "euler"
-) -> Trajectory:
-    """Unguided: one row a picture. sampler: by ComfyUI's name for it."""
+def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Trajectory:
+    """One row a picture, two where ``regime`` guides."""
     states: list[Tensor] = []
     predictions: list[Tensor] = []
 
@@ -76,13 +92,17 @@ def sample(
         states.append(state.clone())
         predictions.append(denoised.clone())
 
-    sigmas = noise_levels(model, steps)
-    latent = _run(model, batch, comfy.samplers.sampler_object(sampler), sigmas, record)
+    sigmas = noise_levels(model, regime)
+    options = {"noise_sampler": batch.step_noise()} if regime.draws_noise else {}
+    sampler = comfy.samplers.ksampler(regime.sampler, options)
+    latent = _run(model, batch, sampler, sigmas, regime.cfg, record)
     return Trajectory(sigmas, torch.stack(states), torch.stack(predictions), latent)
 
 
-def predictions_on(model: ModelPatcher, batch: Batch, plain: Trajectory) -> Tensor:
-    """What ``model`` makes of the states that another run went through, (steps, B, 12, H, W).
+def predictions_on(
+    model: ModelPatcher, batch: Batch, plain: Trajectory, cfg: float = 1.0
+) -> Tensor:
+    """What ``model`` makes of the states that another run went through, (steps, B, *shape).
 
     So an error of one step does not reach the next one.
     """
@@ -100,7 +120,7 @@ def predictions_on(model: ModelPatcher, batch: Batch, plain: Trajectory) -> Tens
             found.append(denoise(state.to(x), sigma * ones, **(extra_args or {})))
         return x
 
-    _run(model, batch, comfy.samplers.KSAMPLER(look), plain.sigmas)
+    _run(model, batch, comfy.samplers.KSAMPLER(look), plain.sigmas, cfg)
     return torch.stack(found)
 
 
@@ -116,16 +136,16 @@ def _run(
     batch: Batch,
     sampler: Any,
     sigmas: Tensor,
+    cfg: float,
     callback: Callable[[int, Tensor, Tensor, int], None] | None = None,
 ) -> Tensor:
     noise = batch.noise()
-    prompts = [[batch.prompts, {}]]
     latent: Tensor = comfy.samplers.sample(
         model,
         noise,
-        prompts,
-        prompts,
-        1.0,
+        [[batch.prompts, {}]],
+        [[batch.nothing, {}]],
+        cfg,
         model.load_device,
         sampler,
         sigmas,

@@ -2,60 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import fmean
 
 from rich.table import Table
 
+from . import intervals
 from .report import Report, VariantReport
 
-COLUMNS = (
-    "pictures",
-    "speed-up",
-    "on SD 1.5",
-    "PSNR",
-    "mean sq. error",
-    "SSIM",
-    "features",
-    "KID",
-    "step error",
-)
-
-
-def build_table(report: Report) -> Table:
-    """Finished pictures first, best PSNR first; then those with predictions alone."""
-    found = Table(title="Against the plain model", caption=_caption(report))
-    found.add_column("variant")
-    for heading in COLUMNS:
-        found.add_column(heading, justify="right")
-    for one in sorted(report.variants, key=_order):
-        found.add_row(one.name + (" *" if one.pictures_of else ""), *_figures(one))
-    return found
-
-
-def _order(one: VariantReport) -> tuple[float, float]:
-    return (-(one.psnr or 0.0), one.prediction_error or float("inf"))
-
-
-def _figures(one: VariantReport) -> tuple[str, ...]:
-    return (
-        str(len(one.squared_error) or ""),
-        _text(one.speedup, ".2f", "x"),
-        _text(one.published, ".2f", "x"),
-        _text(one.psnr, ".1f", " dB"),
-        _text(one.mean_squared_error, ".2e"),
-        _text(fmean(one.ssim) if one.ssim else None, ".3f"),
-        _text(fmean(one.features) if one.features else None, ".4f"),
-        _text(one.kernel_distance, ".3f"),
-        _text(one.prediction_error, ".2e"),
-    )
+WIDTH = 150
+"""A narrower terminal breaks its lines, which is better than losing columns."""
 
 
 def _text(value: float | None, how: str, unit: str = "") -> str:
     return "" if value is None else f"{value:{how}}{unit}"
 
 
+def _mean(values: list[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _decibels(one: VariantReport) -> str:
+    if one.squared_error and not any(one.squared_error):
+        return "equal"
+    return f"{intervals.mean(one.decibels)} dB" if one.squared_error else ""
+
+
+Column = Callable[[VariantReport], str]
+COLUMNS: dict[str, Column] = {
+    "pictures": lambda one: str(len(one.squared_error) or ""),
+    "pairs": lambda one: _text(one.pairs, ".0%"),
+    "calls": lambda one: _text(one.calls, ".0%"),
+    "speed-up": lambda one: _text(one.speedup, ".2f", "x"),
+    "on SD 1.5": lambda one: _text(one.published, ".2f", "x"),
+    "PSNR": _decibels,
+    "ST-LPIPS": lambda one: _text(_mean(one.st_lpips), ".4f"),
+    "mean sq. error": lambda one: _text(one.mean_squared_error, ".2e"),
+    "SSIM": lambda one: _text(_mean(one.ssim), ".3f"),
+    "features": lambda one: _text(_mean(one.features), ".4f"),
+    "KID": lambda one: _text(one.kernel_distance, ".3f"),
+    "step error": lambda one: _text(one.prediction_error, ".2e"),
+}
+
+
+def build_table(report: Report, against: str | None = None) -> Table:
+    """One row a variant, in the order of ``report``; columns that no variant fills are left out.
+
+    against: the variant over which the gain is given, picture by picture.
+    Raises RuntimeError where its pictures were not measured.
+    """
+    columns = dict(COLUMNS)
+    if against is not None:
+        columns[f"gains over {against}"] = _gain(report, against)
+    found = Table(title="Against the plain model", caption=_caption(report))
+    found.add_column("variant")
+    rows = [[column(one) for one in report.variants] for column in columns.values()]
+    filled = [(name, texts) for name, texts in zip(columns, rows, strict=True) if any(texts)]
+    for heading, _ in filled:
+        found.add_column(heading, justify="right")
+    for number, one in enumerate(report.variants):
+        name = one.name + (" *" if one.pictures_of else "")
+        found.add_row(name, *(texts[number] for _, texts in filled))
+    return found
+
+
+def _gain(report: Report, against: str) -> Column:
+    measured = [one for one in report.variants if one.squared_error]
+    other = next((one for one in measured if one.name == against), None)
+    if other is None:
+        names = ", ".join(one.name for one in measured)
+        raise RuntimeError(f"--against is {against!r}, expected one of {names}")
+
+    def gain(one: VariantReport) -> str:
+        if one is other or not one.squared_error:
+            return ""
+        return f"{intervals.paired(one.decibels, other.decibels)} dB"
+
+    return gain
+
+
 def _caption(report: Report) -> str:
     lines = [f"{name}: {value}" for name, value in report.settings.items()]
+    lines.append("PSNR and gains: mean over the pictures, and the 95 % interval of that mean")
+    lines.append(
+        "pairs: queries x keys of self-attention, calls: of the model; both in % of plain's"
+    )
+    if report.thresholds:
+        found = ", ".join(f"{value:g}" for value in report.thresholds.values())
+        lines.append(f"thresholds of EasyCache, in the order of the table: {found}")
     if report.floor is not None:
         lines.append(f"plain against itself in single precision: {report.floor:.1f} dB")
     if report.plain_kernel_distance is not None:

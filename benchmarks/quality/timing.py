@@ -17,11 +17,13 @@ from ..speed.summary import compare
 from . import sampling
 from .pairs import Pairs
 from .patches import Variants
+from .regimes import DEFAULT
 from .report import Report
 from .sampling import Batch, Trajectory
 
 TOKENS = {"unet": 96, "flux": 64}
 """A side: as many as SD 1.5 has for 768 x 768 pixels, and Flux for 1024 x 1024."""
+TIMED_KINDS = ("ours", "peer")
 PLAIN_EVERY = 3
 TIMED = (2, 6, 10, 14, 18)
 """Of 20 steps: spread evenly, so that a variant that rests in some steps is timed in its share."""
@@ -38,8 +40,8 @@ def measure(
     progress: Progress,
 ) -> None:
     """Round by round; plain again before every few variants, so that both see the same machine."""
-    batch = Batch(pairs.prompts[:1], (0,), tokens)
-    chosen = [variant for variant in variants if variant.pictures and variant.kind != "candidate"]
+    batch = Batch(pairs.prompts[:1], pairs.nothing, (0,), sampling.square(tokens))
+    chosen = [variant for variant in variants if variant.pictures and variant.kind in TIMED_KINDS]
     patched = [variant.patch(model) for variant in chosen]
     task = progress.add_task("speed", total=rounds * len(chosen))
     for number in range(rounds):
@@ -68,7 +70,7 @@ def seconds(model: ModelPatcher, batch: Batch) -> float:
 
     clone = model.clone()
     clone.set_model_unet_function_wrapper(timed)
-    levels = sampling.noise_levels(model)
+    levels = sampling.noise_levels(model, DEFAULT)
     sigmas = torch.tensor([*(float(levels[step]) for step in TIMED), 0.0])
     noise = batch.noise()
     states = torch.stack([noise * (1 + sigma**2).sqrt() for sigma in sigmas[:-1]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from comfy.model_patcher import ModelPatcher
 from token_merge.tome_core import MergeSettings
 from token_merge.tome_core.settings import Target
 
@@ -23,10 +22,13 @@ from .patches import (
     downsample,
     merge,
     partly_exact,
+    seedless,
 )
 
 FINEST = 1
 """The trained model has self-attention at full latent resolution."""
+HYPERTILE = seedless(partial(peers.hypertile, finest=FINEST))
+TOME_PATCH = seedless(partial(peers.comfyui_tome, ratio=0.5))
 
 
 def list_variants() -> list[PictureVariant]:
@@ -48,9 +50,9 @@ def list_variants() -> list[PictureVariant]:
         ),
         PictureVariant("Token Downsample ×2, nearest-exact", "ours", _nearest(2)),
         PictureVariant("Token Downsample ×4, nearest-exact", "ours", _nearest(4)),
-        PictureVariant("HyperTile", "peer", _hypertile, ("", "HyperTile")),
+        PictureVariant("HyperTile", "peer", HYPERTILE, ("", "HyperTile")),
         PictureVariant(
-            "TomePatchModel 0.5", "peer", _tome_patch, (MERGE_QUERIES.name, "TomePatchModel")
+            "TomePatchModel 0.5", "peer", TOME_PATCH, (MERGE_QUERIES.name, "TomePatchModel")
         ),
         PictureVariant(
             "Token Merge 0.5, queries",
@@ -152,12 +154,5 @@ def _tomesd(ratio: float) -> Patch:
 
 
 def _todo(factor: int) -> Patch:
-    return partial(peers.todo, setting=Setting("", KEYS, factor=factor), finest=FINEST)
-
-
-def _hypertile(model: ModelPatcher) -> ModelPatcher:
-    return peers.hypertile(model, FINEST)
-
-
-def _tome_patch(model: ModelPatcher) -> ModelPatcher:
-    return peers.comfyui_tome(model, 0.5)
+    setting = Setting("", KEYS, factor=factor)
+    return seedless(partial(peers.todo, setting=setting, finest=FINEST))

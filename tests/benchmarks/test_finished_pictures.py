@@ -10,6 +10,7 @@ import torch
 
 from benchmarks import ours
 from benchmarks.quality import metrics, sampling
+from benchmarks.quality.regimes import Regime
 from benchmarks.trained import places, text, weights
 
 CAPTIONS = (
@@ -27,9 +28,10 @@ def pictures(kind: str, sampler: str, node: str | None, **inputs: Any) -> torch.
     """(4, 3, 64, 64), the same seeds whatever the node."""
     model = _model(kind)
     prompts = torch.stack([text.encode(text.build_encoder(), caption) for caption in CAPTIONS])
-    batch = sampling.Batch(prompts, (0, 1, 2, 3), tokens=32)
+    batch = sampling.Batch(prompts, prompts[:1], (0, 1, 2, 3), sampling.square(32))
+    regime = Regime(sampler, "normal", STEPS)
     patched = ours.apply(node, model, **inputs) if node else model
-    return sampling.pictures(model, sampling.sample(patched, batch, STEPS, sampler).latent)
+    return sampling.pictures(model, sampling.sample(patched, batch, regime).latent)
 
 
 @cache

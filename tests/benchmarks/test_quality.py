@@ -9,7 +9,8 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from skimage.metrics import structural_similarity
 
-from benchmarks.quality import metrics, sampling
+from benchmarks.quality import metrics, sampling, yardsticks
+from benchmarks.quality.regimes import DEFAULT
 from benchmarks.quality.report import Report, VariantReport
 from benchmarks.quality.variants import list_variants
 from benchmarks.trained import places, text, unet, weights
@@ -22,16 +23,18 @@ def model() -> ModelPatcher:
 
 def test_the_same_seed_gives_the_same_picture_whatever_is_beside_it(model: ModelPatcher) -> None:
     prompts = torch.stack([text.encode(text.build_encoder(), "a red circle on grass")] * 2)
-    both = sampling.sample(model, sampling.Batch(prompts, (7, 8), 8), steps=2)
-    alone = sampling.sample(model, sampling.Batch(prompts[:1], (8,), 8), steps=2)
+    pair = sampling.Batch(prompts, prompts[:1], (7, 8), sampling.square(8))
+    both = sampling.sample(model, pair, DEFAULT.with_steps(2))
+    second = sampling.Batch(prompts[:1], prompts[:1], (8,), sampling.square(8))
+    alone = sampling.sample(model, second, DEFAULT.with_steps(2))
     torch.testing.assert_close(alone.latent[0], both.latent[1], atol=1e-4, rtol=1e-4)
     assert not torch.allclose(both.latent[0], both.latent[1], atol=1e-2)
 
 
 def test_predictions_on_plains_states_are_plains_own(model: ModelPatcher) -> None:
     prompts = text.encode(text.build_encoder(), "a photo of cat")[None]
-    batch = sampling.Batch(prompts, (0,), 8)
-    run = sampling.sample(model, batch, steps=3)
+    batch = sampling.Batch(prompts, prompts, (0,), sampling.square(8))
+    run = sampling.sample(model, batch, DEFAULT.with_steps(3))
     torch.testing.assert_close(sampling.predictions_on(model, batch, run), run.predictions)
 
 
@@ -68,6 +71,17 @@ def test_feature_distance_grows_with_the_difference(
     assert float(metrics.feature_distance(maps, maps).max()) == pytest.approx(0, abs=1e-9)
 
 
+def test_flicker_sees_only_what_changes_from_frame_to_frame() -> None:
+    clips = torch.rand((2, 3, 4, 8, 8), generator=torch.Generator().manual_seed(0))
+    still = clips + 0.1
+    assert float(metrics.flicker(still, clips).max()) == pytest.approx(0, abs=1e-9)
+    one_frame = clips.clone()
+    one_frame[1, :, 1] += 0.3  # changes two of the three differences
+    torch.testing.assert_close(
+        metrics.flicker(one_frame, clips), torch.tensor([0.0, 2 / 3 * 0.3**2])
+    )
+
+
 def test_kernel_distance_tells_distributions_apart() -> None:
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(2, 200, 16, generator=generator)
@@ -92,7 +106,7 @@ def test_a_report_reads_back_what_it_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", places.WEIGHTS)
 def test_every_variant_that_is_measured_can_be_made(kind: str) -> None:
     plain = weights.load(places.WEIGHTS[kind])
-    found = list_variants(kind)
+    found = [*list_variants(kind, DEFAULT), *yardsticks.list_caches({"70 %": 0.2})]
     assert len({variant.name for variant in found}) == len(found)
     for variant in found:
         assert variant.patch(plain) is not plain

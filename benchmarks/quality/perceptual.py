@@ -1,0 +1,44 @@
+"""ST-LPIPS (arXiv 2207.13686): how different two pictures look, learned from people's judgements.
+
+As LPIPS, with a network that a shift by a pixel does not disturb. Its weights are in its package.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+UNUSED = {"IPython": "embed", "torchsummary": "summary"}
+"""Modules that the package imports without a use for measuring, and the name it takes of each."""
+
+
+@cache
+def load() -> Any:
+    """The network, AlexNet. Raises RuntimeError where its package is not installed."""
+    missing = {name: ModuleType(name) for name in UNUSED if name not in sys.modules}
+    for name, module in missing.items():
+        setattr(module, UNUSED[name], None)
+    sys.modules.update(missing)
+    try:
+        from stlpips_pytorch import stlpips
+    except ModuleNotFoundError as error:
+        raise RuntimeError(
+            f"{error}; `python -m devtools quality` makes an environment that has it, "
+            "`pip install --no-deps stlpips_pytorch` adds it to another one"
+        ) from error
+    finally:
+        for name in missing:
+            del sys.modules[name]
+    return stlpips.LPIPS(net="alex", variant="shift_tolerant", verbose=False)
+
+
+@torch.inference_mode()
+def st_lpips(pictures: Tensor, others: Tensor) -> Tensor:
+    """0 for equal pictures: (B, 3, H, W) twice, in [0, 1] -> (B,)."""
+    distances: Tensor = load()(pictures.cpu(), others.cpu(), normalize=True)  # (B, 1, 1, 1)
+    return distances.flatten()

@@ -1,0 +1,76 @@
+"""How pictures are sampled: the combinations of sampler, schedule, steps and guidance in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+SAMPLERS = ("euler", "dpmpp_2m", "euler_ancestral")
+SCHEDULERS = ("normal", "simple", "karras")
+
+
+@dataclass(frozen=True)
+class Regime:
+    """One way to sample.
+
+    sampler, scheduler: by ComfyUI's names for them. cfg: scale of the guidance, against the empty
+    caption where it is above 1; at 1 the model computes no negative prompt.
+    """
+
+    sampler: str
+    scheduler: str
+    steps: int
+    cfg: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Of its folder, and on the command line: "euler-normal-20-cfg1"."""
+        return f"{self.sampler}-{self.scheduler}-{self.steps}-cfg{self.cfg:g}"
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the sampler adds noise in every step, so that other steps mean other noise."""
+        return self.sampler == "euler_ancestral"
+
+    def with_steps(self, steps: int | None) -> Regime:
+        """The same with a schedule made anew for ``steps``; unchanged for None."""
+        return self if steps is None else replace(self, steps=steps)
+
+    def __str__(self) -> str:
+        return f"{self.sampler}, {self.scheduler} schedule, {self.steps} steps, cfg {self.cfg:g}"
+
+
+DEFAULT = Regime("euler", "normal", 20)
+"""Its results lie in the model's own folder, those of every other regime in folders within it."""
+
+STANDARD = {
+    "unet": (
+        DEFAULT,
+        Regime("dpmpp_2m", "karras", 20, 5.0),
+        Regime("euler_ancestral", "normal", 20, 5.0),
+        Regime("euler", "normal", 8),
+        Regime("dpmpp_2m", "normal", 8),
+        Regime("euler", "normal", 4),
+    ),
+    # ComfyUI's "simple" schedule: its "normal" one spends the last step of a flow model on a noise
+    # level of a thousandth.
+    "flux": (
+        DEFAULT,
+        Regime("euler", "simple", 20),
+        Regime("euler", "simple", 8),
+        Regime("euler", "simple", 4),
+        Regime("dpmpp_2m", "simple", 20),
+        Regime("dpmpp_2m", "simple", 8),
+        Regime("euler_ancestral", "simple", 20),
+    ),
+}
+"""By kind of network: the regimes that are worth measuring."""
+
+
+def parse(name: str) -> Regime:
+    """The regime with this name. Raises ValueError where a part of it is not known."""
+    sampler, scheduler, steps, guidance = name.split("-")
+    if sampler not in SAMPLERS:
+        raise ValueError(f"sampler is {sampler!r}, expected one of {SAMPLERS}")
+    if scheduler not in SCHEDULERS:
+        raise ValueError(f"scheduler is {scheduler!r}, expected one of {SCHEDULERS}")
+    return Regime(sampler, scheduler, int(steps), float(guidance.removeprefix("cfg")))

@@ -1,0 +1,116 @@
+"""The command ``quality measure``: one regime after the other."""
+
+from __future__ import annotations
+
+import argparse
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .. import loading, machine
+from ..trained import weights
+from . import cache_thresholds, measure, places, tables, timing, yardsticks
+from .bench import PREDICTED, ROWS, Bench
+from .pairs import Pairs
+from .patches import PictureVariant
+from .regimes import DEFAULT, Regime
+from .report import Report
+from .variants import list_variants
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Raises RuntimeError where the results in place are of other weights."""
+    model = weights.load(options.weights, options.device, torch.bfloat16)
+    exact = weights.load(options.weights, options.device)
+    judge = exact if options.model == "unet" else weights.load(device=options.device)
+    mark = measure.fingerprint(exact)
+    pairs = Pairs.make(options.pairs, options.tokens, options.kept)
+    for regime in options.regimes:
+        kept = kept_runs(options.kept, mark, options.tokens, regime)
+        bench = Bench(model, exact, judge, pairs, regime, kept)
+        _measure(bench, mark, options, console)
+
+
+def kept_runs(folder: Path, mark: str, tokens: int, regime: Regime) -> Path:
+    """Where the pictures of one model in one regime are kept."""
+    return folder / f"runs-{mark}-{tokens}" / regime.name
+
+
+def _measure(bench: Bench, mark: str, options: argparse.Namespace, console: Console) -> None:
+    place = places.of_regime(options.out, bench.regime) / "results.json"
+    report = Report.read(place)
+    if report.model.get("fingerprint", mark) != mark:
+        raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
+    report.machine = machine.describe(options.device, loading.ROOT)
+    report.model = {"file": options.weights.name, "fingerprint": mark}
+    report.settings = _describe(bench.regime, options, report.settings.get("note"))
+    variants = _list(bench, report, options)
+    chosen = _choose(variants, options.only)
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        if "predictions" in options.parts:
+            measure.measure_predictions(bench, chosen, report, place, progress)
+        if "pictures" in options.parts:
+            measure.measure_floor(bench, report, place)
+            measure.measure_pictures(bench, chosen, report, place, progress)
+        if "speed" in options.parts and bench.regime == DEFAULT:
+            timed = timing.TOKENS[options.model]
+            rounds = options.rounds
+            timing.measure(bench.model, bench.pairs, chosen, rounds, timed, report, place, progress)
+    same_model = places.find_results(options.model, 0).name.replace("0", "[0-9]*")
+    timing.reuse(report, sorted(options.out.parent.glob(same_model)))
+    timing.add_published(report, chosen, places.SPEED_RESULTS)
+    report.sort([variant.name for variant in variants])
+    report.write(place)
+    console.print(tables.build_table(report, options.against))
+    console.print(f"Numbers: {place}", soft_wrap=True)
+
+
+def _describe(
+    regime: Regime, options: argparse.Namespace, earlier_note: str | None
+) -> dict[str, object]:
+    """What the numbers are to be read with."""
+    timed = timing.TOKENS[options.model]
+    settings: dict[str, object] = {
+        "pairs": options.pairs,
+        "computed in": "bfloat16",
+        "tokens": f"{options.tokens} x {options.tokens}",
+        "sampler": str(regime),
+        "predictions": f"{PREDICTED} pictures, every {measure.STRIDE}nd step",
+        "speed": f"{timed} x {timed} tokens, 1 row, {len(timing.TIMED)} calls a round",
+    }
+    note = options.note or earlier_note
+    return {**settings, "note": note} if note else settings
+
+
+def _list(bench: Bench, report: Report, options: argparse.Namespace) -> list[PictureVariant]:
+    """All that can be measured.
+
+    The thresholds of EasyCache are found first, unless no variant with it is wanted.
+    """
+    wanted = options.only is None or any(
+        name.startswith(("EasyCache", "*")) for name in options.only
+    )
+    if wanted and not report.thresholds:
+        first = bench.pairs.batches(ROWS)[0]
+        report.thresholds = cache_thresholds.find(bench.model, first, bench.regime)
+    return [
+        *list_variants(options.model, bench.regime),
+        *yardsticks.list_caches(report.thresholds),
+    ]
+
+
+def _choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
+    """Those whose names fit one of these, in which * stands for anything; all for None."""
+    if names is None:
+        return variants
+    for name in names:
+        if "*" not in name and name not in [variant.name for variant in variants]:
+            known = "; ".join(variant.name for variant in variants)
+            raise RuntimeError(f"--only is {name!r}, expected one or several of: {known}")
+    return [
+        variant for variant in variants if any(fnmatchcase(variant.name, name) for name in names)
+    ]

@@ -1,0 +1,67 @@
+"""What people would do instead of using our nodes: take fewer steps, or leave some to a cache."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from comfy.model_patcher import ModelPatcher
+
+from .. import peers
+from .patches import Patch, PictureVariant, chain, downsample, seedless
+from .regimes import Regime
+
+FEWER_STEPS = {20: (17, 13, 10, 8), 8: (7, 6, 5, 4), 4: (3, 2)}
+"""By the steps of the regime."""
+FINER = 3
+"""Times the steps: how far plain itself is from the end of ever smaller steps."""
+SHARES = (85, 70, 50)
+"""Per cent of the calls that EasyCache is to leave."""
+
+
+def _keep(model: ModelPatcher) -> ModelPatcher:
+    return model.clone()
+
+
+PLAIN = PictureVariant("plain", "yardstick", seedless(_keep))
+
+CACHED: dict[str, Patch] = {
+    "": PLAIN.patch,
+    "Downsample ×2, interleaved": downsample(2, method="interleaved"),
+}
+"""What EasyCache is put behind, by name."""
+
+
+def list_steps(regime: Regime) -> list[PictureVariant]:
+    """Plain with fewer steps and with more. The schedule is made anew for each.
+
+    A sampler that adds noise adds other noise with other steps, so more of them tell nothing there.
+    """
+    counts = [*FEWER_STEPS.get(regime.steps, ())]
+    if not regime.draws_noise:
+        counts.append(FINER * regime.steps)
+    return [
+        PictureVariant(f"plain, {count} steps", "yardstick", PLAIN.patch, steps=count)
+        for count in counts
+    ]
+
+
+def cache(threshold: float) -> Patch:
+    """ComfyUI's EasyCache."""
+    return seedless(partial(peers.easy_cache, threshold=threshold))
+
+
+def name_cache(share: int, before: str) -> str:
+    """Of a variant with EasyCache. before: one of ``CACHED``."""
+    return f"EasyCache {share} %{before and ', '}{before}"
+
+
+def list_caches(thresholds: dict[str, float]) -> list[PictureVariant]:
+    """EasyCache with these thresholds, by name."""
+    named = [
+        (name_cache(share, before), patch) for before, patch in CACHED.items() for share in SHARES
+    ]
+    return [
+        PictureVariant(name, "yardstick", chain(patch, cache(thresholds[name])))
+        for name, patch in named
+        if name in thresholds
+    ]

@@ -1,0 +1,71 @@
+"""``quality measure`` from the command line to the table, on few and small pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks.quality import cli, tables
+from benchmarks.quality.report import Report, VariantReport
+
+REGIME = "euler-simple-4-cfg1"
+OURS = "Token Downsample ×2, interleaved"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of results, and the regime's folder in it."""
+    pytest.importorskip("stlpips_pytorch")
+    folder = tmp_path_factory.mktemp("measured")
+    arguments = ["measure", "--model", "flux", "--tokens", "16", "--pairs", "2"]
+    arguments += ["--out", str(folder / "results"), "--regimes", REGIME, "--parts", "pictures"]
+    arguments += ["--only", "plain, 3*", "EasyCache 85 %", OURS, "--against", OURS]
+    assert cli.main(arguments, folder / "kept") == 0
+    return folder / "results"
+
+
+def test_another_regime_than_the_default_has_a_folder_of_its_own(measured: Path) -> None:
+    assert [place.name for place in measured.iterdir()] == [REGIME]
+    report = Report.read(measured / REGIME / "results.json")
+    assert report.settings["sampler"] == "euler, simple schedule, 4 steps, cfg 1"
+
+
+def test_cost_is_counted_for_every_variant(measured: Path) -> None:
+    report = Report.read(measured / REGIME / "results.json")
+    found = {one.name: one for one in report.variants}
+    assert found["plain, 3 steps"].calls == found["plain, 3 steps"].pairs == 0.75
+    assert found[OURS].calls == 1 and 0.3 < (found[OURS].pairs or 0) < 0.5
+    assert 0.5 <= (found["EasyCache 85 %"].calls or 0) < 1
+    assert found["plain, 3 steps"].prediction_error is None
+    assert all(len(one.st_lpips) == 2 for one in report.variants)
+
+
+def test_the_table_is_in_the_order_of_the_variants(measured: Path) -> None:
+    report = Report.read(measured / REGIME / "results.json")
+    names = ["plain, 3 steps", OURS, "EasyCache 85 %"]
+    assert [one.name for one in report.variants] == names
+    text = render(report)
+    assert sorted(names, key=text.index) == names
+
+
+def test_the_table_leaves_out_what_nobody_measured_and_says_which_gain_is_sure() -> None:
+    ours = VariantReport("ours", "ours", squared_error=[1e-3, 1e-4], calls=1.0, pairs=0.4)
+    peer = VariantReport("peer", "peer", squared_error=[1e-2, 1e-3])
+    text = render(Report(variants=[ours, peer]), "ours")
+    assert "-10.0 ± 0.0 dB" in text and "40%" in text
+    assert "SSIM" not in text and "speed-up" not in text
+    with pytest.raises(RuntimeError, match="--against is 'theirs', expected one of ours, peer"):
+        tables.build_table(Report(variants=[ours, peer]), "theirs")
+
+
+def test_equal_pictures_are_called_equal() -> None:
+    assert "equal" in render(Report(variants=[VariantReport("a", "ours", squared_error=[0.0])]))
+
+
+def render(report: Report, against: str | None = None) -> str:
+    console = Console(width=tables.WIDTH)
+    with console.capture() as captured:
+        console.print(tables.build_table(report, against))
+    return captured.get()

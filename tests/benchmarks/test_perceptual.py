@@ -1,0 +1,35 @@
+"""ST-LPIPS with the weights of its package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.quality import perceptual
+
+stlpips = pytest.importorskip("stlpips_pytorch")
+
+
+def test_equal_pictures_have_no_distance_and_noise_has_more_the_stronger(
+    pictures: torch.Tensor,
+) -> None:
+    shown = pictures[:2] / 2 + 0.5
+    noise = torch.randn(shown.shape, generator=torch.Generator().manual_seed(0))
+    assert perceptual.st_lpips(shown, shown).tolist() == [0, 0]
+    distances = [
+        perceptual.st_lpips((shown + share * noise).clamp(0, 1), shown)
+        for share in (0.02, 0.1, 0.5)
+    ]
+    assert (torch.stack(distances).diff(dim=0) > 0).all() and (distances[0] > 0).all()
+
+
+def test_the_weights_are_those_of_the_package() -> None:
+    """It does not say where some are missing."""
+    folder = Path(stlpips.__file__).parent / "weights" / "vST0.0"
+    kept = torch.load(folder / "alex_shift_tolerant.pth", map_location="cpu")
+    own = perceptual.load().state_dict()
+    assert kept and all(torch.equal(own[name], weight) for name, weight in kept.items())
+    # ``lins`` are the same layers as ``lin0`` to ``lin4`` under a second name.
+    assert {name for name in own if not name.startswith("lins.")} == {*kept}
