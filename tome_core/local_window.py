@@ -90,10 +90,12 @@ class WindowPlan:
 
     @property
     def slots(self) -> int:
-        """Keys that a query of the picture reads, the mean over all."""
-        near = self.window.near.shape[1]
-        drawn = self.smaller.tokens * (1 - near / self.stream.grid.tokens)
-        return near + round(drawn) + self.stream.others
+        """Keys that a query reads, the mean over all queries."""
+        stream, near = self.stream, self.window.near.shape[1]
+        share = stream.grid.tokens / stream.length
+        # Of the kept keys, those in the box are read with it.
+        drawn = self.smaller.tokens * (1 - share * near / stream.grid.tokens)
+        return round(share * near + drawn) + stream.others
 
     @cached_property
     def weights(self) -> Tensor:

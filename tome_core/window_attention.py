@@ -9,8 +9,12 @@ from torch import Tensor
 from .local_window import WindowPlan
 from .partial_attention import Part, attend_part, join_parts
 
-SHARE = 0.5
-"""Tiles are computed together as long as their copies take at most this share of the queries."""
+FAR_QUERIES = 1024
+"""Queries that read far keys in one call. Kernels are slow with few queries: PyTorch's on a CPU
+reads the keys once for 256 queries where there are 768 or more, else once for 32."""
+
+SHARE = 0.25
+"""Boxes are read together as long as their copies take at most this share of the queries."""
 
 
 def attend_windows(
@@ -33,20 +37,30 @@ def attend_windows(
     stream, window = plan.stream, plan.window
     queries = window.queries + stream.before  # (T, Q)
     near = window.near + stream.before  # (T, K)
-    at_once = _count_tiles(stream.length, queries.shape[1], near.shape[1])
+    size = queries.shape[1]
+    boxes = max(1, int(SHARE * stream.length / (3 * size + 2 * near.shape[1])))
     out = q.new_empty(*q.shape[:3], v.shape[3])
     for kept, dealt in zip(plan.kept, plan.deal_tiles(), strict=True):
         far = sequence.take_keys(stream.extend_numbers(kept[None], stream.length))
-        for tiles in dealt.split(at_once):
-            own = queries[tiles]
-            beyond = sequence.attend(own, far, plan.weigh_beyond(tiles, kept))
-            within = sequence.attend(own, sequence.take_keys(near[tiles]), None)
-            _put(out, own, join_parts(beyond, within))
+        for tiles in dealt.split(max(1, FAR_QUERIES // size)):
+            bias = plan.weigh_beyond(tiles, kept).repeat_interleave(size, 0)  # (t·Q, M + others)
+            beyond = sequence.attend(queries[tiles].view(1, -1), far, bias[None])
+            parts = zip(*(part.split(boxes * size, 2) for part in beyond), strict=True)
+            for some, part in zip(tiles.split(boxes), parts, strict=True):
+                own = queries[some]
+                within = sequence.attend(own, sequence.take_keys(near[some]), None)
+                _put(out, own, join_parts(_split_tiles(part, len(own)), within))
     if stream.others:
         others = stream.number_others(q.device)[None]
         read = sequence.take_keys(stream.extend_numbers(plan.kept[:1], stream.length))
-        _put(out, others, sequence.attend(others, read, plan.weights)[0])
+        _put(out, others, sequence.attend(others, read, plan.weights[None])[0])
     return out
+
+
+def _split_tiles(part: tuple[Tensor, ...], tiles: int) -> Part:
+    """(1, B·H, t·Q, ...) -> (t, B·H, Q, ...)."""
+    out, lse = (x[0].unflatten(1, (tiles, -1)).transpose(0, 1) for x in part)
+    return out, lse
 
 
 @dataclass(frozen=True)
@@ -80,10 +94,11 @@ class _Sequence:
     def attend(self, queries: Tensor, keys: _Keys, bias: Tensor | None) -> Part:
         """Attention of each row's queries to its keys.
 
-        queries: (t, Q) int64. bias: (t or 1, n). Returns outputs (t, B·H, Q, D) and their lse.
+        queries: (t, Q) int64. bias: (t or 1, Q or 1, n). Returns outputs (t, B·H, Q, D) and their
+        lse.
         """
         rows = len(queries), -1, -1, -1
-        scores = None if bias is None else bias[:, None, None]  # (t or 1, 1, 1, n)
+        scores = None if bias is None else bias[:, None]  # (t or 1, 1, Q or 1, n)
         if self.mask is not None:
             masked = self._take_mask(self.mask, queries, keys.numbers)
             scores = masked if scores is None else masked + scores
@@ -96,14 +111,6 @@ class _Sequence:
         rows = queries if mask.shape[2] > 1 else queries.new_zeros(len(queries), 1)
         taken = mask[:, :, rows[:, :, None], keys[:, None]]  # (B, H, t, Q or 1, n)
         return taken.flatten(0, 1).movedim(0, 1)
-
-
-def _count_tiles(length: int, queries: int, near: int) -> int:
-    """Tiles that are computed together, at least one.
-
-    Copies of a tile: its queries, two outputs and their mean, and keys and values of its box.
-    """
-    return max(1, int(SHARE * length / (4 * queries + 2 * near)))
 
 
 def _take(x: Tensor, numbers: Tensor) -> Tensor:

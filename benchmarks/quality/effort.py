@@ -9,6 +9,7 @@ from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
+from token_merge.nodes.hooks.model_call import KEY
 from torch import Tensor
 
 OVERRIDE = "optimized_attention_override"
@@ -42,11 +43,20 @@ def count_pairs(prompt_tokens: int, q: Tensor, k: Tensor, options: Mapping[str, 
     return 0 if keys == prompt_tokens else q.shape[0] * q.shape[dim] * keys
 
 
+def count_reported_pairs(q: Tensor, *args: Any, **options: Any) -> int:
+    """Of one call that our node computed by kernels of its own: what its report says of it."""
+    dim = 2 if options.get("skip_reshape") else 1
+    run = options["transformer_options"][KEY].run
+    keys = {tokens: keys for tokens, _, keys in run.report.reduced}
+    return q.shape[0] * q.shape[dim] * keys[q.shape[dim]]
+
+
 class EffortWatch:
     """Counts what one model does, from when it is attached."""
 
     def __init__(self) -> None:
         self.effort = Effort()
+        self._calls = 0
 
     def attach(self, model: ModelPatcher) -> ModelPatcher:
         """A clone that is counted. To be put last, as it sees what other nodes let through."""
@@ -79,10 +89,17 @@ class EffortWatch:
         def attend(attention: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
             @wraps(attention)  # overrides tell by its name what it can do
             def counted(q: Tensor, k: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+                self._calls += 1
                 self.effort += Effort(pairs=count_pairs(prompt_tokens, q, k, kwargs))
                 return attention(q, k, *args, **kwargs)
 
-            return found(counted, *args, **kwargs) if found else counted(*args, **kwargs)
+            if found is None:
+                return counted(*args, **kwargs)
+            before = self._calls
+            out = found(counted, *args, **kwargs)
+            if self._calls == before:
+                self.effort += Effort(pairs=count_reported_pairs(*args, **kwargs))
+            return out
 
         options = {**transformer_options, OVERRIDE: attend}
         return executor(x, t, c_concat, c_crossattn, control, options, **kwargs)

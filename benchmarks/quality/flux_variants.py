@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .patches import KEYS, QUERIES, WINDOWS, PictureVariant, both, downsample, merge, partly_exact
+from .patches import (
+    KEYS,
+    QUERIES,
+    WINDOWS,
+    PictureVariant,
+    both,
+    downsample,
+    merge,
+    partly_exact,
+    windows,
+)
 
 REGULAR = "nearest-exact"
 UNSIZED: dict[str, Any] = {"proportional_attention": False}
@@ -21,6 +31,10 @@ BLOCKS: dict[str, dict[str, Any]] = {
 def list_variants() -> list[PictureVariant]:
     """In the order of measuring: where time runs out, the last are missing."""
     return [
+        PictureVariant("Token Downsample ×2, window", "ours", windows(2)),
+        PictureVariant("Token Downsample ×4, window", "ours", windows(4)),
+        PictureVariant("Token Downsample ×2, window 12", "ours", windows(2, 12)),
+        PictureVariant("Token Downsample ×4, window 12", "ours", windows(4, 12)),
         PictureVariant("Token Downsample ×2", "ours", downsample(2)),
         PictureVariant(
             "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")

@@ -67,8 +67,15 @@ def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
 
 
 def downsample(factor: float, **inputs: Any) -> Patch:
-    """Token Downsample. inputs: of the node."""
-    return partial(ours.apply, "TokenDownsample", factor=float(factor), **inputs)
+    """Token Downsample without local windows, drawn for all queries alike. inputs: of the node."""
+    simple = {"method": "stratified", "local_window": "off"}
+    return partial(ours.apply, "TokenDownsample", factor=float(factor), **(simple | inputs))
+
+
+def windows(factor: float, side: int = 16, **inputs: Any) -> Patch:
+    """Token Downsample with local windows of ``side`` tokens."""
+    chosen = {"method": "interleaved", "local_window": str(side)} | inputs
+    return downsample(factor, **chosen)
 
 
 def chain(first: Patch, second: Patch) -> Patch:

@@ -11,7 +11,7 @@ from comfy.model_patcher import ModelPatcher
 
 from .. import ours, settings
 from ..settings import Setting
-from . import limits, transformer_stage
+from . import limits, transformer_stage, windows
 from .attention_watch import AttentionWatch
 from .diffusion_transformers import Clip
 from .environment import Environment
@@ -20,6 +20,7 @@ from .results import Case, Measured
 from .sampling import Request, Timing, run
 from .session import Runner, Session
 from .variants import PLAIN, Variant
+from .windows import WINDOWS_2
 
 
 def measure(session: Session, clips: Sequence[Clip], environment: Environment) -> None:
@@ -74,6 +75,10 @@ def list_variants(clip: Clip) -> list[Variant]:
         cut = partial(limits.with_picture_cut_off, setting=setting, stream=clip.stream)
         found.append(Variant("limit", "limit", cut, setting))
         found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
+    cut_out = partial(windows.with_tiles_cut_out, setting=WINDOWS_2, stream=clip.stream)
+    found.append(Variant("limit", "limit", cut_out, WINDOWS_2))
+    of_windows = partial(windows.with_windows, setting=WINDOWS_2)
+    found.append(Variant("ours", "ours", of_windows, WINDOWS_2))
     return found
 
 
@@ -93,7 +98,9 @@ def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
         timing = run(watch.attach(patched), request, first=number, hooks=False)
         lengths = sorted(watch.lengths.items(), reverse=True)
         measured.lengths = [[*sizes, count] for sizes, count in lengths]
-        return replace(timing, hooks=watch.seconds_in_override())
+        # Local windows call no attention function, so their time cannot be told from the hooks'.
+        hooks = watch.seconds_in_override() if lengths else None
+        return replace(timing, hooks=hooks)
 
     def inspect() -> Timing:
         with peak_memory(model.load_device) as peak:

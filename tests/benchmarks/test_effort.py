@@ -8,7 +8,7 @@ from comfy.model_patcher import ModelPatcher
 
 from benchmarks.quality import sampling, yardsticks
 from benchmarks.quality.effort import Effort, EffortWatch
-from benchmarks.quality.patches import Patch, downsample, merge
+from benchmarks.quality.patches import Patch, downsample, merge, windows
 from benchmarks.quality.regimes import Regime
 from benchmarks.trained import places, text, weights
 from benchmarks.trained.flux import FluxShape
@@ -73,3 +73,13 @@ def test_being_watched_changes_no_picture(kind: str) -> None:
     batch = sampling.Batch(prompts, prompts, (0,), sampling.square(TOKENS))
     watched = sampling.sample(EffortWatch().attach(model), batch, REGIME).latent
     assert torch.equal(watched, sampling.sample(model, batch, REGIME).latent)
+
+
+def test_pairs_of_local_windows_are_those_that_the_report_tells(flux: ModelPatcher) -> None:
+    tokens, length = TOKENS**2, TOKENS**2 + PROMPT
+    # 64 near tokens hold 16 of the 64 drawn ones; queries of the prompt read all 64.
+    near, beyond, drawn = 64, 48, 64
+    keys = (tokens * (near + beyond) + PROMPT * drawn) / length + PROMPT
+    expected = keys / length
+    plain, ours = (measure(flux, patch) for patch in (PLAIN, windows(2)))
+    assert ours.pairs / plain.pairs == pytest.approx(expected, rel=0.01)

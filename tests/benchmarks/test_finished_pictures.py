@@ -69,11 +69,20 @@ def test_weighing_merged_keys_by_their_size_halves_the_error_or_more() -> None:
 
 
 def test_drawn_keys_err_less_in_a_transformer_too() -> None:
-    drawn = error(DOWNSAMPLE, kind="flux", factor=2.0, method="stratified")
+    drawn = error(DOWNSAMPLE, kind="flux", factor=2.0, method="stratified", local_window="off")
     assert 0 < drawn < error(DOWNSAMPLE, kind="flux", factor=2.0, method="nearest-exact") / 2
 
 
 def test_a_transformer_errs_less_where_its_fewer_keys_weigh_as_much_as_all_did() -> None:
-    sized = error(DOWNSAMPLE, kind="flux", factor=2.0)
-    unsized = error(DOWNSAMPLE, kind="flux", factor=2.0, proportional_attention=False)
+    sized, unsized = (
+        error(
+            DOWNSAMPLE, kind="flux", factor=2.0, local_window="off", proportional_attention=weighed
+        )
+        for weighed in (True, False)
+    )
     assert 0 < sized < unsized
+
+
+def test_exact_near_keys_reduce_a_transformers_error_to_a_fourth_or_less() -> None:
+    windowless = error(DOWNSAMPLE, kind="flux", factor=2.0, local_window="off")
+    assert 0 < error(DOWNSAMPLE, kind="flux", factor=2.0) < windowless / 4
