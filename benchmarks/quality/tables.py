@@ -90,8 +90,7 @@ def _caption(report: Report) -> str:
         "pairs: queries x keys of self-attention, calls: of the model; both in % of plain's"
     )
     if report.thresholds:
-        found = ", ".join(f"{value:g}" for value in report.thresholds.values())
-        lines.append(f"thresholds of EasyCache, in the order of the table: {found}")
+        lines.append("EasyCache: its threshold, and the share of calls that this was to leave")
     if report.floor is not None:
         lines.append(f"plain against itself in single precision: {report.floor:.1f} dB")
     if report.plain_kernel_distance is not None:
