@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .. import loading, machine
 from ..trained import weights
 from . import cache_thresholds, measure, places, tables, timing, yardsticks
-from .bench import PREDICTED, Bench
+from .bench import PREDICTED, ROWS, Bench
 from .pairs import Pairs
 from .patches import PictureVariant
 from .regimes import DEFAULT, Regime
@@ -96,7 +96,7 @@ def _list(bench: Bench, report: Report, options: argparse.Namespace) -> list[Pic
         name.startswith(("EasyCache", "*")) for name in options.only
     )
     if wanted and not report.thresholds:
-        (first,) = bench.pairs.batches(PREDICTED, PREDICTED)
+        first = bench.pairs.batches(ROWS)[0]  # other pictures leave out other calls
         report.thresholds = cache_thresholds.find(bench.model, first, bench.regime)
     return [
         *list_variants(options.model, bench.regime),
