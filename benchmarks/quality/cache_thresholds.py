@@ -12,26 +12,26 @@ from .effort import EffortWatch
 from .regimes import Regime
 from .sampling import Batch
 
-LADDER = (0, *sorted({round(1.15**step) for step in range(41)}))
-"""Thresholds to choose from: hundredths, as the node's widget counts, up to its 3 or nearly. Its
-default is 20."""
+LADDER = (0, *sorted({round(1.05**step) for step in range(118)}))
+"""Thresholds to choose from: hundredths, as the node's widget counts, in steps of 5 % where these
+are more than one, up to its 3 or nearly. Its default is 20."""
 
 
 def find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[str, float]:
-    """For each of ``yardsticks.CACHED``, by name: the lowest threshold that comes nearest to its
-    share of plain's calls on ``batch``.
+    """For each of ``yardsticks.CACHED`` and share: the threshold that comes nearest to that share
+    of plain's calls on ``batch``.
 
     Those that no threshold tells apart are left out, which happens where steps are few.
     """
-    found: dict[str, float] = {}
-    for name, before in yardsticks.CACHED.items():
-        for share, threshold in _find(before(model), batch, regime).items():
-            found[yardsticks.name_cache(share, name)] = threshold
-    return found
+    return {
+        yardsticks.name_share(share, name): threshold
+        for name, before in yardsticks.CACHED.items()
+        for share, threshold in _find(before(model), batch, regime)
+    }
 
 
-def _find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[int, float]:
-    """By share, in per cent."""
+def _find(model: ModelPatcher, batch: Batch, regime: Regime) -> list[tuple[int, float]]:
+    """(share in per cent, threshold)"""
 
     @cache
     def count(rung: int) -> int:
@@ -41,16 +41,12 @@ def _find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[int, float]
         sampling.sample(patched, batch, regime)
         return watch.effort.rows
 
-    def find_first(rows: float) -> int:
-        """The lowest rung that leaves so many rows or fewer; the last where none does."""
-        return bisect_left(range(len(LADDER) - 1), -rows, key=lambda rung: -count(rung))
-
     found: dict[int, tuple[int, float]] = {}
     for share in yardsticks.SHARES:
         wanted = count(0) * share / 100
-        first = find_first(wanted)
-        near = [count(rung) for rung in (max(first - 1, 0), first)]
-        rows = min(near, key=lambda each: abs(each - wanted))
-        if rows < count(0):
-            found.setdefault(rows, (share, LADDER[find_first(rows)] / 100))
-    return dict(found.values())
+        # The lowest rung that leaves so many rows or fewer; the last where none does.
+        first = bisect_left(range(len(LADDER) - 1), -wanted, key=lambda rung: -count(rung))
+        nearest = min((max(first - 1, 0), first), key=lambda rung: abs(count(rung) - wanted))
+        if count(nearest) < count(0):
+            found.setdefault(count(nearest), (share, LADDER[nearest] / 100))
+    return list(found.values())

@@ -15,12 +15,16 @@ from ..trained.target import measure_gain
 from . import metrics, perceptual, sampling
 from .bench import ROWS, Bench, Made
 from .patches import PictureVariant, Variants
+from .regimes import Regime
 from .report import Report, VariantReport
 
-STRIDE = 2
-"""Of the steps that are predicted."""
 CHECKED = 4
 """Pictures that are also made in single precision."""
+
+
+def find_stride(regime: Regime) -> int:
+    """Of the steps that are predicted: all where they are few, as each may be unlike the others."""
+    return 2 if regime.steps >= 20 else 1
 
 
 def measure_predictions(
@@ -28,7 +32,7 @@ def measure_predictions(
 ) -> None:
     """The error of the variant's output in each step, on the states of plain's own run."""
     batch, run = bench.first_run()
-    plain = run.every(STRIDE)
+    plain = run.every(find_stride(bench.regime))
     report.sigmas = plain.sigmas[:-1].tolist()
     schedule = bench.model.get_model_object("model_sampling")
     gain = measure_gain(schedule, plain.sigmas[:-1])  # (steps,)

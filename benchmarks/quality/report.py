@@ -91,7 +91,8 @@ class Report:
     """machine, model, settings: what the numbers depend on. sigmas: of the steps.
 
     plain_kernel_distance: of plain's own pictures, ``pictures`` of them, to the drawn ones. floor:
-    PSNR of plain against plain in single precision. thresholds: of the variants with EasyCache.
+    PSNR of plain against plain in single precision. thresholds: of EasyCache, by what it is to
+    leave.
     """
 
     machine: dict[str, Any] = field(default_factory=dict)

@@ -74,12 +74,13 @@ def _describe(
 ) -> dict[str, object]:
     """What the numbers are to be read with."""
     timed = timing.TOKENS[options.model]
+    stride = {1: "single", 2: "2nd"}[measure.find_stride(regime)]
     settings: dict[str, object] = {
         "pairs": options.pairs,
         "computed in": "bfloat16",
         "tokens": f"{options.tokens} x {options.tokens}",
         "sampler": str(regime),
-        "predictions": f"{PREDICTED} pictures, every {measure.STRIDE}nd step",
+        "predictions": f"{PREDICTED} pictures, every {stride} step",
         "speed": f"{timed} x {timed} tokens, 1 row, {len(timing.TIMED)} calls a round",
     }
     note = options.note or earlier_note
@@ -95,7 +96,7 @@ def _list(bench: Bench, report: Report, options: argparse.Namespace) -> list[Pic
         name.startswith(("EasyCache", "*")) for name in options.only
     )
     if wanted and not report.thresholds:
-        first = bench.pairs.batches(ROWS)[0]
+        first = bench.pairs.batches(ROWS)[0]  # other pictures leave out other calls
         report.thresholds = cache_thresholds.find(bench.model, first, bench.regime)
     return [
         *list_variants(options.model, bench.regime),

@@ -10,8 +10,10 @@ from rich.table import Table
 from . import intervals
 from .report import Report, VariantReport
 
-WIDTH = 150
+WIDTH = 180
 """A narrower terminal breaks its lines, which is better than losing columns."""
+NAME = 26
+"""Columns of the names, at least; longer ones are broken."""
 
 
 def _text(value: float | None, how: str, unit: str = "") -> str:
@@ -25,7 +27,7 @@ def _mean(values: list[float]) -> float | None:
 def _decibels(one: VariantReport) -> str:
     if one.squared_error and not any(one.squared_error):
         return "equal"
-    return f"{intervals.mean(one.decibels)} dB" if one.squared_error else ""
+    return str(intervals.mean(one.decibels)) if one.squared_error else ""
 
 
 Column = Callable[[VariantReport], str]
@@ -35,7 +37,7 @@ COLUMNS: dict[str, Column] = {
     "calls": lambda one: _text(one.calls, ".0%"),
     "speed-up": lambda one: _text(one.speedup, ".2f", "x"),
     "on SD 1.5": lambda one: _text(one.published, ".2f", "x"),
-    "PSNR": _decibels,
+    "PSNR, dB": _decibels,
     "ST-LPIPS": lambda one: _text(_mean(one.st_lpips), ".4f"),
     "mean sq. error": lambda one: _text(one.mean_squared_error, ".2e"),
     "SSIM": lambda one: _text(_mean(one.ssim), ".3f"),
@@ -53,9 +55,9 @@ def build_table(report: Report, against: str | None = None) -> Table:
     """
     columns = dict(COLUMNS)
     if against is not None:
-        columns[f"gains over {against}"] = _gain(report, against)
+        columns[f"gains over {against}, dB"] = _gain(report, against)
     found = Table(title="Against the plain model", caption=_caption(report))
-    found.add_column("variant")
+    found.add_column("variant", min_width=NAME)
     rows = [[column(one) for one in report.variants] for column in columns.values()]
     filled = [(name, texts) for name, texts in zip(columns, rows, strict=True) if any(texts)]
     for heading, _ in filled:
@@ -76,7 +78,7 @@ def _gain(report: Report, against: str) -> Column:
     def gain(one: VariantReport) -> str:
         if one is other or not one.squared_error:
             return ""
-        return f"{intervals.paired(one.decibels, other.decibels)} dB"
+        return str(intervals.paired(one.decibels, other.decibels))
 
     return gain
 
@@ -88,8 +90,7 @@ def _caption(report: Report) -> str:
         "pairs: queries x keys of self-attention, calls: of the model; both in % of plain's"
     )
     if report.thresholds:
-        found = ", ".join(f"{value:g}" for value in report.thresholds.values())
-        lines.append(f"thresholds of EasyCache, in the order of the table: {found}")
+        lines.append("EasyCache: its threshold, and the share of calls that this was to leave")
     if report.floor is not None:
         lines.append(f"plain against itself in single precision: {report.floor:.1f} dB")
     if report.plain_kernel_distance is not None:

@@ -50,18 +50,22 @@ def cache(threshold: float) -> Patch:
     return seedless(partial(peers.easy_cache, threshold=threshold))
 
 
-def name_cache(share: int, before: str) -> str:
-    """Of a variant with EasyCache. before: one of ``CACHED``."""
-    return f"EasyCache {share} %{before and ', '}{before}"
+def name_share(share: int, before: str) -> str:
+    """Of what EasyCache leaves, in per cent, behind one of ``CACHED``."""
+    return f"({share} %){before and ', '}{before}"
 
 
 def list_caches(thresholds: dict[str, float]) -> list[PictureVariant]:
-    """EasyCache with these thresholds, by name."""
+    """EasyCache with these thresholds, by the names of their shares."""
     named = [
-        (name_cache(share, before), patch) for before, patch in CACHED.items() for share in SHARES
+        (name_share(share, before), patch) for before, patch in CACHED.items() for share in SHARES
     ]
     return [
-        PictureVariant(name, "yardstick", chain(patch, cache(thresholds[name])))
+        PictureVariant(
+            f"EasyCache {thresholds[name]:g} {name}",
+            "yardstick",
+            chain(patch, cache(thresholds[name])),
+        )
         for name, patch in named
         if name in thresholds
     ]

@@ -21,7 +21,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
     arguments = ["measure", "--model", "flux", "--tokens", "16", "--pairs", "2"]
     arguments += ["--out", str(folder / "results"), "--regimes", REGIME, "--parts", "pictures"]
-    arguments += ["--only", "plain, 3*", "EasyCache 85 %", OURS, "--against", OURS]
+    arguments += ["--only", "plain, 3*", "EasyCache *(85 %)", OURS, "--against", OURS]
     assert cli.main(arguments, folder / "kept") == 0
     return folder / "results"
 
@@ -37,15 +37,16 @@ def test_cost_is_counted_for_every_variant(measured: Path) -> None:
     found = {one.name: one for one in report.variants}
     assert found["plain, 3 steps"].calls == found["plain, 3 steps"].pairs == 0.75
     assert found[OURS].calls == 1 and 0.3 < (found[OURS].pairs or 0) < 0.5
-    assert 0.5 <= (found["EasyCache 85 %"].calls or 0) < 1
+    (cached,) = (one for name, one in found.items() if name.startswith("EasyCache"))
+    assert 0.5 <= (cached.calls or 0) < 1
     assert found["plain, 3 steps"].prediction_error is None
     assert all(len(one.st_lpips) == 2 for one in report.variants)
 
 
 def test_the_table_is_in_the_order_of_the_variants(measured: Path) -> None:
     report = Report.read(measured / REGIME / "results.json")
-    names = ["plain, 3 steps", OURS, "EasyCache 85 %"]
-    assert [one.name for one in report.variants] == names
+    names = [one.name for one in report.variants]
+    assert names[:2] == ["plain, 3 steps", OURS] and names[2].startswith("EasyCache")
     text = render(report)
     assert sorted(names, key=text.index) == names
 
@@ -54,7 +55,7 @@ def test_the_table_leaves_out_what_nobody_measured_and_says_which_gain_is_sure()
     ours = VariantReport("ours", "ours", squared_error=[1e-3, 1e-4], calls=1.0, pairs=0.4)
     peer = VariantReport("peer", "peer", squared_error=[1e-2, 1e-3])
     text = render(Report(variants=[ours, peer]), "ours")
-    assert "-10.0 ± 0.0 dB" in text and "40%" in text
+    assert "-10.0 ± 0.0" in text and "40%" in text
     assert "SSIM" not in text and "speed-up" not in text
     with pytest.raises(RuntimeError, match="--against is 'theirs', expected one of ours, peer"):
         tables.build_table(Report(variants=[ours, peer]), "theirs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -49,10 +50,9 @@ def test_fewer_steps_cost_fewer_calls_and_part_from_plain(bench: Bench) -> None:
 def test_thresholds_of_easy_cache_leave_about_the_wanted_calls(bench: Bench) -> None:
     (batch,) = bench.pairs.batches(1, 1)
     found = cache_thresholds.find(bench.model, batch, REGIME)
-    variants = yardsticks.list_caches(found)
-    assert [variant.name for variant in variants] == list(found)
-    for variant in variants:
-        wanted = float(variant.name.split()[1]) / 100
+    assert {*found} >= {"(85 %)", "(50 %)"}
+    for variant in yardsticks.list_caches(found):
+        wanted = float(re.search(r"\((\d+) %\)", variant.name)[1]) / 100
         calls = bench.make(variant, 1).per_picture()[0] / REGIME.steps
         assert calls < 1 and calls == pytest.approx(wanted, abs=0.13)
 
