@@ -37,6 +37,7 @@ class LocalWindow:
         near: (T, K) int64, the tokens of its box.
         first: (T, 3) int64, frame, row and column of the box's first token.
         box: sides of the box.
+        tiles_in_time: of tiles at one place, one behind the other.
         grid: on which they lie.
     """
 
@@ -44,6 +45,7 @@ class LocalWindow:
     near: Tensor
     first: Tensor
     box: Sides
+    tiles_in_time: int
     grid: TokenGrid
 
     @property
@@ -121,8 +123,14 @@ class WindowPlan:
 
 
 def fit_box(grid: TokenGrid, side: int) -> Sides:
-    """Sides of a box that is at most ``side`` long, and at most half as long as the grid."""
-    frames, height, width = (min(side, ceil(length / 2)) for length in grid.sides)
+    """Sides of a box that is at most ``side`` long, and at most half as long as the grid.
+
+    In time it is a quarter as long: a frame of a video model's latent is several of the video.
+    """
+    wanted = ceil(side / 4), side, side
+    frames, height, width = (
+        min(each, ceil(length / 2)) for each, length in zip(wanted, grid.sides, strict=True)
+    )
     return frames, height, width
 
 
@@ -144,7 +152,7 @@ def place_windows(grid: TokenGrid, box: Sides, device: torch.device) -> LocalWin
         sides.append(own)
     firsts = torch.cartesian_prod(*(each[:, 0] for each in boxes))  # (T, 3)
     queries, near = _number_tokens(grid, tiles), _number_tokens(grid, boxes)
-    return LocalWindow(queries, near, firsts, (sides[0], sides[1], sides[2]), grid)
+    return LocalWindow(queries, near, firsts, (sides[0], sides[1], sides[2]), len(tiles[0]), grid)
 
 
 def _number_tokens(grid: TokenGrid, places: list[Tensor]) -> Tensor:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from math import prod
 
+import torch
 from torch import Tensor
 
 from .cells import draw_tokens, pick_nearest
@@ -123,7 +124,7 @@ def _plan_downsampling(
     if window:
         draw_count = _count_draws(grid, smaller, window) if settings.groups_queries else 1
         kept = draw_tokens(grid, smaller, draw_count, draws)
-        return WindowPlan(stream, smaller, kept, draws.draw_order(window.tiles), window)
+        return WindowPlan(stream, smaller, kept, _order_tiles(window, draws), window)
     if settings.method in DRAWN:
         groups = _count_groups(stream, smaller) if settings.groups_queries else 1
         return ChoosingPlan(stream, smaller, draw_tokens(grid, smaller, groups, draws))
@@ -158,6 +159,15 @@ def _find_window(
     if 0 < settings.max_tokens < smaller.tokens + prod(box):
         return None
     return place_windows(layer.stream.grid, box, layer.draws.device)
+
+
+def _order_tiles(window: LocalWindow, draws: Draws) -> Tensor:
+    """The tiles in random order, all frames of one place together. (T,) int64.
+
+    They come to read the same draw, mostly: errors that change from frame to frame would flicker.
+    """
+    tiles = torch.arange(window.tiles, device=draws.device).view(window.tiles_in_time, -1)
+    return tiles[:, draws.draw_order(tiles.shape[1])].T.flatten()
 
 
 def _count_draws(grid: TokenGrid, smaller: TokenGrid, window: LocalWindow) -> int:

@@ -51,6 +51,18 @@ def test_a_box_is_at_most_half_as_long_as_the_grid():
     assert fit_box(TokenGrid(64, 20, 5), 16) == (3, 16, 10)
 
 
+def test_a_box_is_a_fourth_as_long_in_time():
+    assert fit_box(TokenGrid(30, 52, 21), 16) == (4, 15, 16)
+
+
+def test_tiles_of_one_place_read_the_same_draw_in_all_frames():
+    plan = make_plan(TokenGrid(32, 32, 9))
+    for tiles in plan.deal_tiles():
+        firsts = plan.window.first[tiles]
+        places = firsts[:, 1:].unique(dim=0)
+        assert len(tiles) == plan.window.tiles_in_time * len(places)
+
+
 def test_queries_are_in_the_middle_of_their_box_except_at_borders():
     window = place_windows(TokenGrid(32, 32), (1, 16, 16), CPU)
     assert window.queries.shape == (16, 64)
