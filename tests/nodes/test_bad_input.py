@@ -99,3 +99,23 @@ def test_what_two_inputs_do_wrong_together_is_refused_before_the_graph_runs():
     window = TokenMerge.validate_inputs(None, 0.6, 0.4, 2, 2)
     assert window == TokenDownsample.validate_inputs(0.6, 0.4)
     assert window == "start_percent is 0.6, expected less than end_percent, which is 0.4"
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"method": "area"}, {"method": "nearest-exact"}, {"proportional_attention": False}]
+)
+def test_a_local_window_without_drawn_and_weighted_keys(inputs, flux, token_downsample):
+    with pytest.raises(ValueError, match="local_window is 16, expected auto or off with method"):
+        token_downsample(flux, local_window="16", **inputs)
+    token_downsample(flux, local_window="auto", **inputs)
+
+
+def test_a_local_window_that_is_not_offered(flux, token_downsample):
+    with pytest.raises(ValueError, match="local_window is '15', expected one of 'auto', 'off'"):
+        token_downsample(flux, local_window="15")
+
+
+def test_a_local_window_is_checked_before_the_graph_runs():
+    refused = TokenDownsample.validate_inputs(method="area", local_window="8")
+    assert "local_window is 8, expected auto or off with method 'area'" in refused
+    assert TokenDownsample.validate_inputs(method="area", local_window="auto") is True

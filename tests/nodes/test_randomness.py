@@ -1,14 +1,18 @@
 """Same graph, same seed, same picture."""
 
+from functools import partial
+
 import pytest
 import torch
 
 
-@pytest.fixture(params=["merge", "stratified", "interleaved"])
+@pytest.fixture(params=["merge", "stratified", "interleaved", "window"])
 def node(request, token_merge, token_downsample):
     """A node whose choice of tokens is drawn, but for ``seed`` with its defaults."""
     if request.param == "merge":
         return token_merge
+    if request.param == "window":
+        return partial(token_downsample, local_window="8")
     return lambda model, **inputs: token_downsample(model, method=request.param, **inputs)
 
 
