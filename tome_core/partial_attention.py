@@ -6,15 +6,23 @@ outputs, weighed by exp(lse). FlashAttention (arXiv 2205.14135, sec. 3.1) builds
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 MASKED = torch.finfo(torch.bfloat16).min / 2
 """Added to the scores of keys that are not read. Not minus infinity: a query may read no key of a
 part, and its output there, which is no number or any, has to get the weight 0."""
 
+ALIGNMENT = 8
+"""A GPU's kernel takes rows of a multiple of this many numbers."""
+
 Part = tuple[Tensor, Tensor]
 """The output over some keys, (B, H, Nq, D), and the log of the sum of exp(scores), (B, H, Nq)."""
+
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Part]
 
 
 def attend_part(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
@@ -26,8 +34,15 @@ def attend_part(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: flo
             read.
         scale: of the scores.
     """
-    kernel = _KERNELS.get(q.device.type, attend_part_by_matrices)
-    return kernel(q, k, v, bias, scale)
+    return choose_kernel(q, v)(q, k, v, bias, scale)
+
+
+def choose_kernel(q: Tensor, v: Tensor) -> Kernel:
+    """The fastest that takes queries and values like these."""
+    if q.device.type == "cpu":
+        return attend_part_on_cpu
+    fits = q.dtype != torch.float64 and q.shape[3] % ALIGNMENT == 0 == v.shape[3] % ALIGNMENT
+    return attend_part_on_cuda if fits and q.device.type == "cuda" else attend_part_by_matrices
 
 
 def join_parts(one: Part, other: Part) -> Tensor:
@@ -46,14 +61,14 @@ def attend_part_by_matrices(
     return (scores - lse[..., None]).exp().to(v.dtype) @ v, lse
 
 
-def _attend_on_cpu(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
+def attend_part_on_cpu(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
     mask = None if bias is None else _round(bias, q.dtype)
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         q, k, v, attn_mask=mask, scale=scale
     )
 
 
-def _attend_on_cuda(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
+def attend_part_on_cuda(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
     if bias is not None:
         bias = _align(_round(bias, q.dtype)).narrow(-1, 0, k.shape[2]).expand(*q.shape[:3], -1)
     out, lse, _, _ = torch.ops.aten._scaled_dot_product_efficient_attention(
@@ -69,7 +84,4 @@ def _round(bias: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _align(bias: Tensor) -> Tensor:
     """Rows of the mask start at a multiple of 16 bytes, as the kernel asks for."""
-    return torch.nn.functional.pad(bias, (0, -bias.shape[-1] % 8))
-
-
-_KERNELS = {"cpu": _attend_on_cpu, "cuda": _attend_on_cuda}
+    return F.pad(bias, (0, -bias.shape[-1] % ALIGNMENT))

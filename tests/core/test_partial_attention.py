@@ -7,6 +7,8 @@ from token_merge.tome_core.partial_attention import (
     MASKED,
     attend_part,
     attend_part_by_matrices,
+    attend_part_on_cuda,
+    choose_kernel,
     join_parts,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -61,8 +63,19 @@ def test_a_gpus_kernel_takes_what_it_is_given(dtype, with_bias):
         q = torch.empty(2, 3, 5, 64, dtype=dtype, device="cuda")
         k = torch.empty(1, 3, 9, 64, dtype=dtype, device="cuda").expand(2, -1, -1, -1)
         bias = torch.empty(2, 1, 1, 9, device="cuda") if with_bias else None
+        assert choose_kernel(q, k) is attend_part_on_cuda
         out, lse = attend_part(q, k, k, bias, SCALE)
         assert out.shape == q.shape
         assert out.dtype == dtype
         assert lse.shape == (2, 3, 5)
         assert lse.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "channels"),
+    [("cuda", torch.float64, 64), ("cuda", torch.float16, 20), ("mps", torch.float16, 64)],
+)
+def test_what_a_gpus_kernel_does_not_take_is_computed_by_matrices(device, dtype, channels):
+    with FakeTensorMode():
+        q = torch.empty(1, 1, 5, channels, dtype=dtype, device=device)
+        assert choose_kernel(q, q) is attend_part_by_matrices
