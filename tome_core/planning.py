@@ -152,13 +152,14 @@ def _count_groups(stream: Stream, smaller: TokenGrid) -> int:
 def _find_window(
     settings: DownsampleSettings, layer: LayerTokens, smaller: TokenGrid
 ) -> LocalWindow | None:
-    """None where no local window is wanted, or where it would keep more than ``max_tokens``."""
+    """None where none is wanted, or where it would keep more than ``max_tokens`` or all tokens."""
+    grid = layer.stream.grid
     if layer.local_window == 0:
         return None
-    box = fit_box(layer.stream.grid, layer.local_window)
-    if 0 < settings.max_tokens < smaller.tokens + prod(box):
+    box = fit_box(grid, layer.local_window)
+    if smaller.tokens + prod(box) > (settings.max_tokens or grid.tokens):
         return None
-    return place_windows(layer.stream.grid, box, layer.draws.device)
+    return place_windows(grid, box, layer.draws.device)
 
 
 def _order_tiles(window: LocalWindow, draws: Draws) -> Tensor:

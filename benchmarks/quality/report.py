@@ -32,6 +32,7 @@ class VariantReport:
     squared_error, ssim, features, st_lpips: of each finished picture against plain's of the same
     seed. calls: of the model, as a share of plain's, counted by rows. pairs: queries times keys in
     all its self-attention, as a share of plain's.
+    flicker: of each finished clip, see metrics.py.
     kernel_distance: of the set to drawn pictures of the same captions. velocity_error: mean
     squared, of the model's output on plain's states, one number a step. seconds, plain_seconds:
     mean of a round's calls, round by round. published: speed-up on SD 1.5 at 768 x 768.
@@ -44,6 +45,7 @@ class VariantReport:
     ssim: list[float] = field(default_factory=list)
     features: list[float] = field(default_factory=list)
     st_lpips: list[float] = field(default_factory=list)
+    flicker: list[float] = field(default_factory=list)
     calls: float | None = None
     pairs: float | None = None
     kernel_distance: float | None = None

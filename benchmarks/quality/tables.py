@@ -40,6 +40,7 @@ COLUMNS: dict[str, Column] = {
     "PSNR, dB": _decibels,
     "ST-LPIPS": lambda one: _text(_mean(one.st_lpips), ".4f"),
     "mean sq. error": lambda one: _text(one.mean_squared_error, ".2e"),
+    "flicker": lambda one: _text(_mean(one.flicker), ".2e"),
     "SSIM": lambda one: _text(_mean(one.ssim), ".3f"),
     "features": lambda one: _text(_mean(one.features), ".4f"),
     "KID": lambda one: _text(one.kernel_distance, ".3f"),

@@ -14,7 +14,7 @@ GRIDS = [
     TokenGrid(32, 32),
     TokenGrid(17, 23),
     TokenGrid(2, 3),
-    TokenGrid(1, 40),
+    TokenGrid(1, 60),
     TokenGrid(10, 12, 5),
 ]
 EVERY_GRID = pytest.mark.parametrize("grid", GRIDS, ids=str)
@@ -101,6 +101,11 @@ def test_stratified_reads_one_draw():
 def test_max_tokens_leaves_no_room_for_a_window():
     assert make_plan(TokenGrid(32, 32), max_tokens=512).window
     assert make_plan(TokenGrid(32, 32), max_tokens=511).window is None
+
+
+def test_a_factor_that_drops_little_leaves_no_room_for_a_window():
+    assert make_plan(TokenGrid(32, 32), factor=1.25).window
+    assert make_plan(TokenGrid(32, 32), factor=1.1).window is None
 
 
 @EVERY_GRID
