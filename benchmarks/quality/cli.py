@@ -49,10 +49,11 @@ def _train(options: argparse.Namespace, console: Console) -> None:
 
 
 def _measure(options: argparse.Namespace, console: Console) -> None:
-    from . import session, tables
+    from . import clip_session, session, tables
 
     console.width = max(console.width, tables.WIDTH)
-    session.run(options, console)
+    run = clip_session.run if options.model == "wan" else session.run
+    run(options, console)
 
 
 def _draw(options: argparse.Namespace, console: Console) -> None:

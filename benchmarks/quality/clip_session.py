@@ -1,0 +1,105 @@
+"""``quality measure --model wan``: how near clips stay to plain's, and how much they flicker."""
+
+from __future__ import annotations
+
+import argparse
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from comfy.model_patcher import ModelPatcher
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+
+from .. import loading, machine
+from ..trained import clips, codec, text, weights
+from ..trained.motion import FRAMES
+from . import metrics, places, sampling, tables, wan_variants, yardsticks
+from .bench import ROWS
+from .clip_samples import HELD_OUT, HELD_OUT_SEED, frames
+from .effort import Effort, EffortWatch
+from .measure import fingerprint
+from .patches import PictureVariant
+from .regimes import Regime
+from .report import Report
+from .sampling import Batch
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Every regime in turn; a variant whose numbers are there is not measured again."""
+    model = weights.load(options.weights, options.device, torch.bfloat16)
+    batches = make_batches(options.kept, options.pairs, options.tokens)
+    for regime in options.regimes:
+        place = places.of_regime(options.out, regime) / "results.json"
+        report = Report.read(place)
+        report.machine = machine.describe(options.device, loading.ROOT)
+        report.model = {"file": options.weights.name, "fingerprint": fingerprint(model)}
+        report.settings = {
+            "clips": options.pairs,
+            "computed in": "bfloat16",
+            "tokens": f"{FRAMES} x {options.tokens} x {options.tokens}",
+            "sampler": str(regime),
+        }
+        variants = [*yardsticks.list_steps(regime), *wan_variants.list_variants()]
+        _measure(model, batches, regime, _choose(variants, options.only), report, place, console)
+        report.sort([variant.name for variant in variants])
+        report.write(place)
+        console.print(tables.build_table(report, options.against))
+        console.print(f"Numbers: {place}", soft_wrap=True)
+
+
+def make_batches(folder: Path, count: int, tokens: int) -> list[Batch]:
+    """Held-out captions; clip n has the noise of seed n. folder: where drawn clips are kept."""
+    captions = clips.load(folder, HELD_OUT, HELD_OUT_SEED).captions[:count]
+    encoder = text.build_encoder()
+    prompts = torch.stack([text.encode(encoder, caption) for caption in captions])
+    nothing = text.encode(encoder, "")[None]
+    shape = (codec.CHANNELS, FRAMES, tokens, tokens)
+    return [
+        Batch(some, nothing, tuple(range(first, first + len(some))), shape)
+        for first, some in zip(range(0, count, ROWS), prompts.split(ROWS), strict=True)
+    ]
+
+
+def make_clips(
+    model: ModelPatcher, variant: PictureVariant, batches: list[Batch], regime: Regime
+) -> tuple[Tensor, Effort]:
+    """(count, 3, F, H, W) in [0, 1], and what they took.
+
+    A node draws with the batch's number as its seed, so that its luck varies too.
+    """
+    made: list[Tensor] = []
+    watch = EffortWatch()
+    for number, batch in enumerate(batches):
+        patched = watch.attach(variant.patch(model, seed=number))
+        latent = sampling.sample(patched, batch, regime.with_steps(variant.steps)).latent
+        made.append(frames(model.model.process_latent_out(latent)))
+    return torch.cat(made), watch.effort
+
+
+def _measure(
+    model: ModelPatcher,
+    batches: list[Batch],
+    regime: Regime,
+    variants: list[PictureVariant],
+    report: Report,
+    place: Path,
+    console: Console,
+) -> None:
+    plain, effort = make_clips(model, yardsticks.PLAIN, batches, regime)
+    for variant in track(variants, regime.name, console=console):
+        measured = report.find_or_add(variant.name, variant.kind)
+        if len(measured.squared_error) == len(plain):
+            continue
+        made, own = make_clips(model, variant, batches, regime)
+        measured.squared_error = (made - plain).square().flatten(1).mean(1).tolist()
+        measured.flicker = metrics.flicker(made, plain).tolist()
+        measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
+        report.write(place)
+
+
+def _choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
+    if names is None:
+        return variants
+    return [one for one in variants if any(fnmatchcase(one.name, name) for name in names)]

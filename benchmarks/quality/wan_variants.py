@@ -1,0 +1,25 @@
+"""What is compared with the plain video transformer, the most telling first."""
+
+from __future__ import annotations
+
+from .patches import PictureVariant, downsample, merge, windows
+
+
+def list_variants() -> list[PictureVariant]:
+    """In the order of measuring: where time runs out, the last are missing."""
+    return [
+        PictureVariant("Token Downsample ×2, window", "ours", windows(2)),
+        PictureVariant("Token Downsample ×2.5, window", "ours", windows(2.5)),
+        PictureVariant("Token Downsample ×2, window 8", "ours", windows(2, 8)),
+        PictureVariant(
+            "Token Downsample ×2, half the frames",
+            "ours",
+            windows(2, temporal_factor=2.0),
+        ),
+        PictureVariant("Token Downsample ×4, window", "ours", windows(4)),
+        PictureVariant(
+            "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
+        ),
+        PictureVariant("Token Downsample ×2", "ours", downsample(2)),
+        PictureVariant("Token Merge 0.5", "ours", merge()),
+    ]
