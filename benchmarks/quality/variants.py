@@ -8,5 +8,10 @@ from .patches import PictureVariant
 
 def list_variants(kind: str) -> list[PictureVariant]:
     """In the order of measuring: where time runs out, the last are missing."""
-    of_kind = {"unet": unet_variants.list_variants, "flux": flux_variants.list_variants}
+    of_transformer = flux_variants.list_variants
+    of_kind = {
+        "unet": unet_variants.list_variants,
+        "flux": of_transformer,
+        "wan": of_transformer,
+    }
     return of_kind[kind]()
