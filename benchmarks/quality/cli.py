@@ -57,11 +57,14 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
 
 
 def _draw(options: argparse.Namespace, console: Console) -> None:
+    from . import clip_samples
     from .drawing import draw
 
-    for regime in options.regimes:
-        for file in draw(options, regime):
-            console.print(f"Drawn: {file}", soft_wrap=True)
+    files = [file for regime in options.regimes for file in draw(options, regime)]
+    if options.model == "wan":
+        files += clip_samples.draw(options.kept, options.weights)
+    for file in files:
+        console.print(f"Drawn: {file}", soft_wrap=True)
 
 
 def _limit_threads(threads: int | None) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from .. import loading, machine
 from ..trained import clips, codec, text, weights
 from ..trained.motion import FRAMES
-from . import metrics, places, sampling, tables, wan_variants, yardsticks
+from . import metrics, places, sampling, tables, yardsticks
 from .bench import ROWS
 from .clip_samples import HELD_OUT, HELD_OUT_SEED, frames
 from .effort import Effort, EffortWatch
@@ -24,6 +24,7 @@ from .patches import PictureVariant
 from .regimes import Regime
 from .report import Report
 from .sampling import Batch
+from .variants import list_variants
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
             "tokens": f"{FRAMES} x {options.tokens} x {options.tokens}",
             "sampler": str(regime),
         }
-        variants = [*yardsticks.list_steps(regime), *wan_variants.list_variants()]
+        variants = list_variants(options.model, regime)
         _measure(model, batches, regime, _choose(variants, options.only), report, place, console)
         report.sort([variant.name for variant in variants])
         report.write(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -100,23 +101,32 @@ def _line(axis: Any, one: VariantReport) -> None:
     axis.semilogy(one.velocity_error, dashes, marker=".", label=one.name)
 
 
-def loss(losses: list[float], tokens: list[int], place: Path, window: int = 50) -> Path:
-    """The training loss as a running mean. tokens: a side, of every step."""
+def training_loss(log: Path, place: Path, window: int = 50) -> Path:
+    """The loss of every step and its running mean. log: as ``TrainingState.write_log`` has it."""
+    kept = json.loads(log.read_text(encoding="utf-8"))
     figure, axis = plt.subplots(figsize=(8, 4))
-    values = np.array(losses)
+    values = np.array(kept["losses"])
     running = np.convolve(values, np.ones(window) / window, mode="valid")
     axis.plot(values, color="tab:blue", alpha=0.15)
     axis.plot(np.arange(len(running)) + window - 1, running, color="tab:blue")
     top = float(running.max())
-    for step in range(len(tokens)):
-        if step == 0 or tokens[step] != tokens[step - 1]:
-            axis.axvline(step, color="grey", linewidth=0.8)
-            axis.text(step, top * 0.93, f" {tokens[step]} x {tokens[step]} tokens")
+    first = 0
+    for stage in kept["recipe"]["stages"]:
+        if first < len(values):
+            axis.axvline(first, color="grey", linewidth=0.8)
+            axis.text(first, top * 0.97, f" {_grid(stage)}\n tokens", va="top")
+        first += stage["steps"]
     axis.set_ylim(0, top)
     axis.set_xlabel("step")
     axis.set_ylabel(f"loss, and its mean over {window} steps")
     axis.grid(alpha=0.3)
     return _save(figure, place)
+
+
+def _grid(stage: dict[str, int]) -> str:
+    frames = stage.get("frames", 1)  # not in the logs of models of pictures
+    sides = [stage["tokens"]] * 2
+    return " x ".join(str(side) for side in ([frames, *sides] if frames > 1 else sides))
 
 
 def _save(figure: Any, place: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -89,7 +88,4 @@ def _label(measured: VariantReport) -> str:
 
 
 def _loss(log: Path, place: Path) -> Path:
-    kept = json.loads(log.read_text(encoding="utf-8"))
-    stages = kept["recipe"]["stages"]
-    tokens = [stage["tokens"] for stage in stages for _ in range(stage["steps"])]
-    return curves.loss(kept["losses"], tokens[: len(kept["losses"])], place)
+    return curves.training_loss(log, place)

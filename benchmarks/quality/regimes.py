@@ -62,6 +62,11 @@ STANDARD = {
         Regime("dpmpp_2m", "simple", 8),
         Regime("euler_ancestral", "simple", 20),
     ),
+    "wan": (
+        Regime("euler", "simple", 20),
+        Regime("euler", "simple", 8),
+        Regime("euler", "simple", 4),
+    ),
 }
 """By kind of network: the regimes that are worth measuring."""
 

@@ -1,4 +1,4 @@
-"""Pictures in rows: the same seeds under every variant, and samples with their captions."""
+"""Pictures and clips in rows: the same seeds under every variant, samples with their captions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch.nn.functional as F
+from einops import rearrange, repeat
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
@@ -43,16 +45,28 @@ def contact_sheet(rows: Sequence[SheetRow], place: Path) -> Path:
 
 def sample_sheet(pictures: Tensor, captions: Sequence[str], place: Path, columns: int = 8) -> Path:
     """Every picture above its caption. (count, 3, H, W)."""
-    side = pictures.shape[-1]
-    cell = (side + GAP, side + CAPTION_HEIGHT)
+    return _captioned(pictures, captions, place, columns)
+
+
+def clip_sheet(clips: Tensor, captions: Sequence[str], place: Path, columns: int = 2) -> Path:
+    """Every clip as a row of frames, twice as large, above its caption. (count, 3, F, H, W)."""
+    large = repeat(clips, "b c f h w -> b c f (h 2) (w 2)")
+    strips = rearrange(F.pad(large, (0, GAP), value=1.0), "b c f h w -> b c h (f w)")
+    return _captioned(strips, captions, place, columns)
+
+
+def _captioned(pictures: Tensor, captions: Sequence[str], place: Path, columns: int) -> Path:
+    """pictures: (count, 3, H, W) in [0, 1]."""
+    height, width = pictures.shape[-2:]
+    cell = (width + GAP, height + CAPTION_HEIGHT)
     lines = -(-len(pictures) // columns)
     sheet = Image.new("RGB", (columns * cell[0], lines * cell[1]), "white")
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(10)
     for number, (picture, caption) in enumerate(zip(pictures, captions, strict=True)):
         left, top = number % columns * cell[0], number // columns * cell[1]
         sheet.paste(_image(picture), (left, top))
-        text = "\n".join(textwrap.wrap(caption, side // 5)[:4])
-        pen.multiline_text((left, top + side + 1), text, "black", font, spacing=0)
+        text = "\n".join(textwrap.wrap(caption, width // 5)[:4])
+        pen.multiline_text((left, top + height + 1), text, "black", font, spacing=0)
     return _save(sheet, place)
 
 

@@ -23,21 +23,25 @@ HAAR = torch.tensor(
 
 
 def split_bands(pixels: Tensor) -> Tensor:
-    """(B, 3, 2H, 2W) -> (B, 12, H, W), unscaled; channel 3 * band + colour."""
-    cells = rearrange(pixels, "b c (h y) (w x) -> b (y x) c h w", y=2, x=2)
-    mixed = torch.einsum("ij,bjchw->bichw", HAAR.to(pixels), cells)
-    return rearrange(mixed, "b i c h w -> b (i c) h w")
+    """(B, 3, ..., 2H, 2W) -> (B, 12, ..., H, W), unscaled; channel 3 * band + colour.
+
+    ...: nothing for pictures, the frames of clips.
+    """
+    cells = rearrange(pixels, "b c ... (h y) (w x) -> b (y x) c ... h w", y=2, x=2)
+    mixed = torch.einsum("ij,bj...->bi...", HAAR.to(pixels), cells)
+    return rearrange(mixed, "b i c ... h w -> b (i c) ... h w")
 
 
 def join_bands(latent: Tensor) -> Tensor:
-    """The inverse of ``split_bands``: (B, 12, H, W) -> (B, 3, 2H, 2W)."""
-    mixed = rearrange(latent, "b (i c) h w -> b i c h w", i=4)
-    cells = torch.einsum("ji,bjchw->bichw", HAAR.to(latent), mixed)
-    return rearrange(cells, "b (y x) c h w -> b c (h y) (w x)", y=2, x=2)
+    """The inverse of ``split_bands``: (B, 12, ..., H, W) -> (B, 3, ..., 2H, 2W)."""
+    mixed = rearrange(latent, "b (i c) ... h w -> b i c ... h w", i=4)
+    cells = torch.einsum("ji,bj...->bi...", HAAR.to(latent), mixed)
+    return rearrange(cells, "b (y x) c ... h w -> b c ... (h y) (w x)", y=2, x=2)
 
 
 def measure_scales(pictures: Tensor) -> Tensor:
-    """Factors of the twelve channels, from pictures in [-1, 1]: (B, 3, H, W) -> (12,)."""
-    spread = split_bands(pictures).std(dim=(0, 2, 3)).unflatten(0, (4, 3)).mean(1)  # (4,)
+    """Factors of the twelve channels, from pictures in [-1, 1]: (B, 3, ..., H, W) -> (12,)."""
+    bands = split_bands(pictures)
+    spread = bands.std(dim=(0, *range(2, bands.ndim))).unflatten(0, (4, 3)).mean(1)  # (4,)
     factors = 1 / (spread * spread[0]).sqrt()
     return factors.repeat_interleave(3)

@@ -10,8 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import scenes
+from . import codec, scenes
+from .recipe import Stage
 
+COUNT = 6000
 SIDE = 144
 """Of a kept picture; a random square of CROP is taken from it."""
 CROP = 128
@@ -26,6 +28,14 @@ class Dataset:
     pixels: Tensor
     captions: list[str]
     mirrors: Tensor
+
+    def batch(self, rows: Tensor, stage: Stage, generator: torch.Generator) -> Tensor:
+        """Pictures as large as ``stage`` has them: (len(rows), 3, H, W) in [-1, 1]."""
+        return self.crops(rows, stage.tokens * codec.PIXELS_PER_TOKEN, generator)
+
+    def largest(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Crops that are not shrunk: (len(rows), 3, CROP, CROP)."""
+        return self.crops(rows, CROP, generator)
 
     def crops(self, rows: Tensor, side: int, generator: torch.Generator) -> Tensor:
         """Pictures in [-1, 1], each cropped and perhaps mirrored: (len(rows), 3, side, side)."""

@@ -11,6 +11,7 @@ import torch
 from torch import Generator, nn
 
 from . import codec, text
+from .latent import Latent
 
 HEAD = 64
 """Channels of a head: half of Flux's."""
@@ -24,6 +25,7 @@ class FluxShape:
 
     kind: ClassVar[str] = "flux"
     configuration: ClassVar[Any] = comfy.supported_models.FluxSchnell
+    latent: ClassVar[type[Latent]] = Latent
     heads: int = 3
     double: int = 2
     single: int = 4

@@ -15,10 +15,16 @@ class Latent(comfy.latent_formats.LatentFormat):
     spacial_downscale_ratio = codec.PIXELS_PER_TOKEN
 
     def __init__(self, scales: Tensor) -> None:
-        self.scales = scales.view(1, -1, 1, 1)
+        self.scales = scales.view(1, -1, *[1] * self.latent_dimensions)
 
     def process_in(self, latent: Tensor) -> Tensor:
         return latent * self.scales.to(latent)
 
     def process_out(self, latent: Tensor) -> Tensor:
         return latent / self.scales.to(latent)
+
+
+class VideoLatent(Latent):
+    """The same of every frame: (B, 12, F, H, W)."""
+
+    latent_dimensions = 3

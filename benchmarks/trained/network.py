@@ -1,4 +1,4 @@
-"""The two kinds of model, by the names that the command line has for them."""
+"""The kinds of model, by the names that the command line has for them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 
 from ..random_models import build_model
 from .flux import FluxShape
-from .latent import Latent
 from .unet import UNetShape
+from .wan import WanShape
 
-Shape = UNetShape | FluxShape
+Shape = UNetShape | FluxShape | WanShape
 """How large a model is, how ComfyUI samples with it, and what its weights are before training."""
 
-SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (UNetShape, FluxShape)}
+SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (UNetShape, FluxShape, WanShape)}
 
 
 def build_network(
@@ -34,7 +34,7 @@ def build_network(
 
     def configure(settings: dict[str, Any]) -> Any:
         configuration = shape.configuration(settings)
-        configuration.latent_format = Latent(scales)
+        configuration.latent_format = shape.latent(scales)
         return configuration
 
     settings = shape.make_settings()

@@ -8,6 +8,7 @@ FOLDER = Path(__file__).absolute().parent / "weights"
 WEIGHTS = {
     "unet": FOLDER / "scenes.safetensors",
     "flux": FOLDER / "flux" / "scenes.safetensors",
+    "wan": FOLDER / "wan" / "scenes.safetensors",
 }
 """By kind of network."""
 

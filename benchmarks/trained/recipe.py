@@ -10,11 +10,12 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
 @dataclass(frozen=True)
 class Stage:
-    """tokens: a side. batch: pictures a step."""
+    """tokens: a side. batch: pictures or clips a step. frames: of a clip; a picture has one."""
 
     tokens: int
     batch: int
     steps: int
+    frames: int = 1
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Recipe:
 ON_CPU = {
     "unet": Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997),
     "flux": Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),
+    "wan": Recipe((Stage(8, 16, 800, 5), Stage(12, 4, 500, 9), Stage(16, 4, 220, 9)), ema=0.997),
 }
 """By kind of network; for one or two cores and an hour or so."""
 ON_GPU = Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999)

@@ -12,10 +12,11 @@ def compute_target(sampling: Any, sigmas: Tensor, noised: Tensor, latent: Tensor
     """What a network has to answer for ComfyUI to read ``latent`` out of it.
 
     sampling: of a model that predicts a velocity, by whichever convention. sigmas: (B,). noised,
-    latent: (B, C, H, W).
+    latent: (B, C, ...).
     """
     silent = sampling.calculate_denoised(sigmas, torch.zeros_like(noised), noised)
-    return (latent - silent) / measure_gain(sampling, sigmas)[:, None, None, None]
+    gain = measure_gain(sampling, sigmas)
+    return (latent - silent) / gain.view(-1, *[1] * (latent.ndim - 1))
 
 
 def measure_gain(sampling: Any, sigmas: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
-"""From nothing to a file of weights: draws the pictures, trains, and keeps what it has."""
+"""From nothing to a file of weights: draws the examples, trains, and keeps what it has."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import codec, dataset, text, weights
+from . import codec, text, weights
+from .examples import SOURCES, Examples
 from .network import Shape, build_network
 from .places import find_training_log
 from .recipe import Recipe
@@ -17,21 +19,22 @@ from .state import TrainingState
 from .training import Trainer
 from .unet import UNetShape
 
-PICTURES = 6000
-PICTURES_SEED = 0
+EXAMPLES_SEED = 0
 SCALED_BY = 1000
-"""How many of the pictures the latent's scales are computed from."""
+"""How many of the examples the latent's scales are computed from."""
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """folder: for the pictures and the checkpoint. device: where to train."""
+    """folder: for the examples and the checkpoint. device: where to train. examples: how many,
+    by default as many as the published weights saw.
+    """
 
     recipe: Recipe
     folder: Path
     device: torch.device
     shape: Shape = field(default_factory=UNetShape)
-    pictures: int = PICTURES
+    examples: int | None = None
 
     @property
     def checkpoint(self) -> Path:
@@ -45,7 +48,8 @@ def train(
 
     place: of the weights. until: a step to stop at before the end.
     """
-    data = dataset.load(run.folder, run.pictures, PICTURES_SEED)
+    source = SOURCES[run.shape.kind]
+    data = source.load(run.folder, run.examples or source.count, EXAMPLES_SEED)
     trainer, state = _prepare(run, data)
     scales = trainer.model.model.latent_format.scales.flatten()
     if run.checkpoint.exists():
@@ -65,18 +69,18 @@ def train(
         def watch(state: TrainingState) -> None:
             step = len(state.losses)
             recent = state.losses[-20:]
-            tokens = run.recipe.find_stage(step - 1).tokens
-            text_ = f"{tokens} x {tokens} tokens, loss {sum(recent) / len(recent):.3f}"
+            stage = run.recipe.find_stage(step - 1)
+            grid = f"{stage.frames} x {stage.tokens} x {stage.tokens}"
+            text_ = f"{grid} tokens, loss {sum(recent) / len(recent):.3f}"
             progress.update(task, completed=step, description=text_)
 
         trainer.run(state, keep, until=until, watch=watch)
     return state
 
 
-def _prepare(run: TrainingRun, data: dataset.Dataset) -> tuple[Trainer, TrainingState]:
-    rows = torch.arange(min(SCALED_BY, run.pictures))
-    crops = data.crops(rows, dataset.CROP, torch.Generator().manual_seed(0))
-    scales = codec.measure_scales(crops)
+def _prepare(run: TrainingRun, data: Examples) -> tuple[Trainer, TrainingState]:
+    rows = torch.arange(min(SCALED_BY, len(data.captions)))
+    scales = codec.measure_scales(data.largest(rows, torch.Generator().manual_seed(0)))
     model = build_network(run.shape, scales, seed=run.recipe.seed, device=run.device)
     network = model.model.diffusion_model
     network.requires_grad_(True)
@@ -90,7 +94,8 @@ def _prepare(run: TrainingRun, data: dataset.Dataset) -> tuple[Trainer, Training
 
 def _prompts(folder: Path, captions: list[str]) -> torch.Tensor:
     """Every caption's vectors and those of no words, (captions + 1, 77, C), kept in the folder."""
-    place = folder / f"prompts-{len(captions)}.pt"
+    name = hashlib.sha256("\n".join(captions).encode()).hexdigest()[:12]
+    place = folder / f"prompts-{name}.pt"
     if place.exists():
         kept: torch.Tensor = torch.load(place)
         return kept

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
 
 from . import codec
-from .dataset import Dataset
+from .examples import Examples
 from .recipe import Recipe
 from .state import TrainingState
 from .target import compute_target
@@ -28,11 +28,11 @@ from .target import compute_target
 @dataclass(frozen=True)
 class Trainer:
     """model: its weights are trained in place. prompts: (captions + 1, 77, C), the last of no
-    words. caption_rows: which of ``prompts`` each picture of ``data`` has.
+    words. caption_rows: which of ``prompts`` each example of ``data`` has.
     """
 
     model: ModelPatcher
-    data: Dataset
+    data: Examples
     prompts: Tensor
     caption_rows: Tensor
     recipe: Recipe
@@ -79,18 +79,15 @@ class Trainer:
         captions = self.caption_rows[rows]
         unprompted = torch.rand(stage.batch, generator=generator) < self.recipe.without_caption
         captions = torch.where(unprompted, len(self.prompts) - 1, captions)
-        side = stage.tokens * codec.PIXELS_PER_TOKEN
-        pictures = self.data.crops(rows, side, generator)
-        noise = torch.randn(
-            (stage.batch, codec.CHANNELS, stage.tokens, stage.tokens), generator=generator
-        )
+        bands = codec.split_bands(self.data.batch(rows, stage, generator))  # (B, 12, ..., H, W)
+        noise = torch.randn(bands.shape, generator=generator)
         # One draw in each of `batch` equal spans: the same distribution with less variance.
         spread = torch.arange(stage.batch) + torch.rand(stage.batch, generator=generator)
-        pictures, noise = pictures.to(device), noise.to(device)
+        bands, noise = bands.to(device), noise.to(device)
         sampling = self.model.get_model_object("model_sampling")
         last = len(sampling.sigmas)
         levels = (spread * last / stage.batch).long().clamp(max=last - 1).to(device)
-        latent = self.model.model.process_latent_in(codec.split_bands(pictures))
+        latent = self.model.model.process_latent_in(bands)
         sigmas = sampling.sigmas.to(latent)[levels]  # (B,)
         noised = sampling.noise_scaling(sigmas, noise, latent)
         state = sampling.calculate_input(sigmas, noised)

@@ -12,6 +12,7 @@ import torch
 from torch import Generator, nn
 
 from . import codec, text
+from .latent import Latent
 
 LEVELS = (1, 2, 2)
 """Width of each level over the first one's; all have self-, cross-attention and MLP."""
@@ -37,6 +38,7 @@ class UNetShape:
 
     kind: ClassVar[str] = "unet"
     configuration: ClassVar[Any] = VelocityUNet
+    latent: ClassVar[type[Latent]] = Latent
     width: int = 64
     head: int = 64
 

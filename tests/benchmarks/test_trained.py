@@ -9,28 +9,38 @@ import torch
 from rich.console import Console
 
 from benchmarks.trained import codec, places, text, train, weights
+from benchmarks.trained.examples import SOURCES
 from benchmarks.trained.flux import FluxShape
 from benchmarks.trained.network import Shape, build_network
 from benchmarks.trained.recipe import Recipe, Stage
 from benchmarks.trained.target import compute_target
 from benchmarks.trained.unet import UNetShape
+from benchmarks.trained.wan import WanShape
+
+NARROW = (UNetShape(32, 32), FluxShape(1, 1, 1), WanShape(1, 1))
 
 
-def test_the_transform_loses_nothing_and_keeps_noise_white() -> None:
-    x = torch.randn(2, 3, 32, 48, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("frames", [(), (5,)])
+def test_the_transform_loses_nothing_and_keeps_noise_white(frames: tuple[int, ...]) -> None:
+    x = torch.randn(2, 3, *frames, 32, 48, generator=torch.Generator().manual_seed(0))
     latent = codec.split_bands(x)
-    assert latent.shape == (2, 12, 16, 24)
+    assert latent.shape == (2, 12, *frames, 16, 24)
     torch.testing.assert_close(codec.join_bands(latent), x)
     torch.testing.assert_close(latent.square().sum(), x.square().sum())
 
 
+def draw_unseen(kind: str, folder: Path) -> torch.Tensor:
+    """Eight pictures or clips that no model was trained on, (8, 3, ..., H, W)."""
+    data = SOURCES[kind].load(folder, 8, 987)
+    tokens, frames = (16, 5) if kind == "wan" else (32, 1)
+    return data.batch(torch.arange(8), Stage(tokens, 8, 1, frames), torch.Generator())
+
+
 @pytest.mark.parametrize("kind", places.WEIGHTS)
-def test_weights_predict_unseen_scenes_better_than_a_constant(
-    kind: str, pictures: torch.Tensor
-) -> None:
+def test_weights_predict_unseen_scenes_better_than_a_constant(kind: str, tmp_path: Path) -> None:
     model = weights.load(places.WEIGHTS[kind])
     schedule = model.get_model_object("model_sampling")
-    latent = model.model.process_latent_in(codec.split_bands(pictures))
+    latent = model.model.process_latent_in(codec.split_bands(draw_unseen(kind, tmp_path)))
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(0))
     sigmas = schedule.sigmas[torch.arange(len(latent)) * 100 + 150]
     noised = schedule.noise_scaling(sigmas, noise, latent)
@@ -43,13 +53,14 @@ def test_weights_predict_unseen_scenes_better_than_a_constant(
     assert (found - velocity).square().mean() < 0.4 * velocity.var()
 
 
-@pytest.mark.parametrize("shape", [UNetShape(32, 32), FluxShape(1, 1, 1)])
+@pytest.mark.parametrize("shape", NARROW)
 def test_training_asks_for_the_answer_that_comfyui_reads_the_picture_from(shape: Shape) -> None:
     model = build_network(shape, torch.ones(12))
     schedule = model.get_model_object("model_sampling")
-    latent, noise = torch.randn(2, 5, 12, 4, 4, generator=torch.Generator().manual_seed(0))
+    sides = (3, 4, 4) if shape.kind == "wan" else (4, 4)
+    latent, noise = torch.randn(2, 5, 12, *sides, generator=torch.Generator().manual_seed(0))
     sigmas = schedule.sigmas[torch.tensor([50, 300, 500, 700, 950])]
-    level = sigmas.view(-1, 1, 1, 1)
+    level = sigmas.view(-1, 1, *[1] * len(sides))
     noised = schedule.noise_scaling(sigmas, noise, latent)
     answer = compute_target(schedule, sigmas, noised, latent)
     torch.testing.assert_close(
@@ -62,7 +73,7 @@ def test_training_asks_for_the_answer_that_comfyui_reads_the_picture_from(shape:
     torch.testing.assert_close(answer, published, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("shape", [UNetShape(32, 32), FluxShape(1, 1, 1)])
+@pytest.mark.parametrize("shape", NARROW)
 def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(
     shape: Shape, tmp_path: Path
 ) -> None:
@@ -70,7 +81,7 @@ def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(
     quiet = Console(quiet=True)
     ends = []
     for name, stops in (("whole", (None,)), ("stopped", (3, None))):
-        run = train.TrainingRun(recipe, tmp_path / name, torch.device("cpu"), shape, pictures=8)
+        run = train.TrainingRun(recipe, tmp_path / name, torch.device("cpu"), shape, examples=8)
         place = tmp_path / name / "weights.safetensors"
         for stop in stops:
             state = train.train(run, place, quiet, until=stop)

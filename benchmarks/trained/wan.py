@@ -1,0 +1,72 @@
+"""ComfyUI's own ``WanModel``, made narrow: one sequence of all frames, the prompt apart from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import comfy.supported_models
+import torch
+from torch import Generator, nn
+
+from . import codec, text
+from .latent import Latent, VideoLatent
+
+HEAD = 64
+"""Channels of a head: half of Wan's."""
+
+
+class NarrowWan(comfy.supported_models.WAN21_T2V):
+    """Wan 2.1 that spends less of its schedule on high noise, since its clips are small."""
+
+    # By Esser et al. 2024 (arXiv 2403.03206) the shift grows with the square root of the
+    # number of tokens. A clip has nine times those of a picture, for which ComfyUI's shift is 1.
+    sampling_settings: ClassVar[dict[str, Any]] = {"shift": 3.0}
+
+
+@dataclass(frozen=True)
+class WanShape:
+    """heads: of 64 channels. blocks: how many. One latent cell of one frame is one token."""
+
+    kind: ClassVar[str] = "wan"
+    configuration: ClassVar[Any] = NarrowWan
+    latent: ClassVar[type[Latent]] = VideoLatent
+    heads: int = 3
+    blocks: int = 6
+
+    def make_settings(self) -> dict[str, Any]:
+        """What ComfyUI reads from a checkpoint of Wan 2.1 for text to video."""
+        width = HEAD * self.heads
+        return {
+            "image_model": "wan2.1",
+            "model_type": "t2v",
+            "patch_size": (1, 1, 1),
+            "in_dim": codec.CHANNELS,
+            "out_dim": codec.CHANNELS,
+            "dim": width,
+            "ffn_dim": 4 * width,
+            "freq_dim": 256,
+            "text_dim": text.WIDTH,
+            "num_heads": self.heads,
+            "num_layers": self.blocks,
+            "qk_norm": True,
+            "cross_attn_norm": True,
+        }
+
+    def fill(self, network: nn.Module, generator: Generator) -> None:
+        """As ``UNetShape.fill``: modulations start as nothing, and so does cross-attention."""
+        for name, weight in network.named_parameters():
+            if weight.ndim == 1:
+                value = torch.full(weight.shape, 0.0 if name.endswith("bias") else 1.0)
+            elif _starts_as_nothing(name):
+                value = torch.zeros(weight.shape)
+            else:
+                value = torch.randn(weight.shape, generator=generator, device=generator.device)
+                value /= sqrt(weight[0].numel())
+            weight.data.copy_(value)
+
+
+def _starts_as_nothing(name: str) -> bool:
+    ends = ("modulation", "time_projection.1.weight", "cross_attn.o.weight", "head.head.weight")
+    return name.endswith(ends)

@@ -1,0 +1,125 @@
+"""The moving scenes, and the video model that was trained on them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from comfy.model_patcher import ModelPatcher
+from PIL import Image
+from support.attention_record import AttentionRecord
+
+from benchmarks.quality import clip_samples, sheets
+from benchmarks.trained import clips, moving_scenes, places, text, weights
+from benchmarks.trained.motion import DIRECTIONS, FRAMES
+from benchmarks.trained.moving_scenes import MovingScene
+from benchmarks.trained.recipe import Stage
+
+LATENT = (12, 3, 8, 8)
+
+
+def find_scene(*words: str, without: str = " and ") -> MovingScene:
+    """The first drawn scene whose caption has all these words and lacks one."""
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        scene = moving_scenes.draw(rng, 32)
+        if all(word in scene.caption for word in words) and without not in scene.caption:
+            return scene
+    raise AssertionError(f"no scene with {words}")
+
+
+def in_order(numbers: list[float]) -> bool:
+    return all(later > earlier for earlier, later in pairwise(numbers))
+
+
+@pytest.fixture(scope="module")
+def model() -> ModelPatcher:
+    return weights.load(places.WEIGHTS["wan"])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> clips.Clips:
+    return clips.load(tmp_path_factory.mktemp("clips"), 4, 0)
+
+
+def test_clips_are_drawn_once_and_read_back(tmp_path: Path, data: clips.Clips) -> None:
+    assert data.pixels.shape == (4, FRAMES, clips.SIDE, clips.SIDE, 3)
+    again = [clips.load(tmp_path, 4, 0) for _ in range(2)]
+    for other in again:
+        assert torch.equal(other.pixels, data.pixels)
+        assert other.captions == data.captions
+
+
+def test_a_batch_has_the_frames_and_tokens_of_its_stage(data: clips.Clips) -> None:
+    rows, generator = torch.tensor([2, 0, 3]), torch.Generator().manual_seed(0)
+    assert data.batch(rows, Stage(8, 3, 1, 5), generator).shape == (3, 3, 5, 16, 16)
+    largest = data.largest(rows, generator)
+    assert largest.shape == (3, 3, FRAMES, clips.CROP, clips.CROP)
+    assert largest.min() >= -1
+    assert largest.max() <= 1
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_shape_moves_where_its_caption_says_over_a_ground_that_stays(direction: str) -> None:
+    scene = find_scene(f"moving {direction} on a", "background")
+    frames = scene.pixels.astype(int)
+    ground = np.median(frames, axis=0)
+    covered = np.abs(frames - ground).max(-1) > 40  # (F, H, W)
+    x, y = DIRECTIONS[direction]
+    rows, columns = np.mgrid[0:32, 0:32]
+    along = [float((x * columns + y * rows)[inside].mean()) for inside in covered]
+    assert in_order(along[:: FRAMES // 2])
+    assert all((one != other).any() for one, other in pairwise(frames))
+    never = ~covered.any(0)
+    assert never.mean() > 0.2
+    assert np.ptp(frames[:, never], axis=0).max() <= 40
+
+
+@pytest.mark.parametrize("words", ["sliding left", "zooming in"])
+def test_a_photograph_moves_as_a_whole(words: str) -> None:
+    frames = find_scene("a photo of", words).pixels.astype(int)
+    changed = np.abs(np.diff(frames, axis=0)).max(-1) > 0  # (F - 1, H, W)
+    assert (changed.mean((1, 2)) > 0.5).all()
+
+
+def test_a_photograph_that_does_not_move_is_the_same_in_every_frame() -> None:
+    scene = find_scene("a photo of", without="ing ")
+    assert (scene.pixels == scene.pixels[:1]).all()
+
+
+@pytest.mark.parametrize(("words", "mirrors"), [("moving left", False), ("moving up on", True)])
+def test_only_scenes_that_still_fit_their_captions_are_mirrored(words: str, mirrors: bool) -> None:
+    assert find_scene(words, "background").mirrors == mirrors
+
+
+def test_the_weights_stay_small() -> None:
+    assert places.WEIGHTS["wan"].stat().st_size <= 12 * 2**20
+
+
+def test_a_clip_is_sampled_by_comfyui(model: ModelPatcher) -> None:
+    prompts = text.encode(text.build_encoder(), "a red circle moving left on a blue background")
+    made = clip_samples.frames(clip_samples.sample(model, prompts[None], LATENT, steps=2))
+    assert made.shape == (1, 3, 3, 16, 16)
+    assert torch.isfinite(made).all()
+    assert made.std() > 0.05
+
+
+def test_token_downsample_reduces_every_block(model: ModelPatcher, token_downsample) -> None:
+    prompts = text.encode(text.build_encoder(), "a photo of cat zooming in")[None]
+    record = AttentionRecord()
+    patched = record.watch(token_downsample(model, factor=2.0))
+    clip_samples.sample(patched, prompts, LATENT, steps=1)
+    tokens, words = 3 * 8 * 8, prompts.shape[1]
+    blocks = len(model.model.diffusion_model.blocks)
+    reached = [call.lengths for call in record.reached]
+    assert reached == [(tokens, tokens // 4), (tokens, words)] * blocks
+
+
+def test_a_sheet_shows_every_frame_twice_as_large(tmp_path: Path) -> None:
+    made = torch.rand(3, 3, 5, 8, 8, generator=torch.Generator().manual_seed(0))
+    place = sheets.clip_sheet(made, ["a red star"] * 3, tmp_path / "samples.png")
+    with Image.open(place) as picture:
+        assert picture.width > 2 * 5 * 16  # two clips of five frames side by side
