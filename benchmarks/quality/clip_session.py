@@ -30,12 +30,13 @@ from .variants import list_variants
 def run(options: argparse.Namespace, console: Console) -> None:
     """Every regime in turn; a variant whose numbers are there is not measured again."""
     model = weights.load(options.weights, options.device, torch.bfloat16)
+    mark = fingerprint(weights.load(options.weights, options.device))
     batches = make_batches(options.kept, options.pairs, options.tokens)
     for regime in options.regimes:
         place = places.of_regime(options.out, regime) / "results.json"
         report = Report.read(place)
         report.machine = machine.describe(options.device, loading.ROOT)
-        report.model = {"file": options.weights.name, "fingerprint": fingerprint(model)}
+        report.model = {"file": options.weights.name, "fingerprint": mark}
         report.settings = {
             "clips": options.pairs,
             "computed in": "bfloat16",
