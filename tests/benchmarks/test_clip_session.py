@@ -1,0 +1,42 @@
+"""Clips of the small video model are measured beside plain with fewer steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks.quality import clip_session, options
+from benchmarks.quality.report import Report, VariantReport
+
+NAMES = ("plain, 2 steps", "Token Downsample ×2, window", "Token Downsample ×2")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, VariantReport]:
+    folder: Path = tmp_path_factory.mktemp("clips")
+    words = ["measure", "--model", "wan", "--tokens", "8", "--pairs", "2", "--out", str(folder)]
+    words += ["--regimes", "euler-simple-4-cfg1", "--only", *NAMES]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clip_session, "HELD_OUT", 2)
+        clip_session.run(options.parse(words, folder), Console(quiet=True))
+    report = Report.read(folder / "euler-simple-4-cfg1" / "results.json")
+    return {one.name: one for one in report.variants}
+
+
+def test_every_variant_has_an_error_and_a_flicker_for_each_clip(
+    measured: dict[str, VariantReport],
+) -> None:
+    assert set(measured) == set(NAMES)
+    for one in measured.values():
+        assert len(one.squared_error) == len(one.flicker) == 2
+        assert min(one.squared_error + one.flicker) > 0
+
+
+def test_the_effort_of_each_is_known(measured: dict[str, VariantReport]) -> None:
+    fewer, window, drawn = (measured[name] for name in NAMES)
+    assert (fewer.calls, fewer.pairs) == (0.5, 0.5)
+    assert (window.calls, drawn.calls) == (1, 1)
+    assert drawn.pairs == pytest.approx(0.25, abs=0.02)
+    assert 0.25 < (window.pairs or 0) < 0.5
