@@ -10,12 +10,15 @@ from typing import Any
 from .patches import (
     KEYS,
     QUERIES,
+    SEARCHED,
     WINDOWS,
     PictureVariant,
     both,
     downsample,
     merge,
+    other_balances,
     partly_exact,
+    queries_and_interleaved,
     windows,
 )
 
@@ -60,6 +63,8 @@ def list_variants() -> list[PictureVariant]:
         PictureVariant(
             "Token Downsample ×2, area", "ours", downsample(2, method="area"), pictures=16
         ),
+        *queries_and_interleaved(SEARCHED),
+        *other_balances(),
         *partly_exact({**WINDOWS, **BLOCKS}),
         *_predictions_only(),
     ]

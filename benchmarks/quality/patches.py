@@ -31,8 +31,12 @@ ALL, KEYS, QUERIES = get_args(Target)
 WINDOWS: dict[str, dict[str, Any]] = {
     "last 40 % exact": {"end_percent": 0.6},
     "first 40 % exact": {"start_percent": 0.4},
+    "first 20 % exact": {"start_percent": 0.2},
 }
 """Inputs of both nodes, by which part of the schedule they leave exact."""
+
+SEARCHED = ((0.3, 1.41), (0.3, 2), (0.5, 2))
+"""Ratio of the queries and factor of the keys. A ratio of 0.4 lies between 0.3 and 0.5."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,35 @@ def chain(first: Patch, second: Patch) -> Patch:
     return lambda model, *, seed=0: second(first(model, seed=seed), seed=seed)
 
 
-def both(ratio: float, factor: float) -> Patch:
-    """Queries merged, keys and values downsampled."""
-    return chain(merge(ratio, QUERIES), downsample(factor))
+def both(ratio: float, factor: float, **inputs: Any) -> Patch:
+    """Queries merged, keys and values downsampled. inputs: of Token Downsample."""
+    return chain(merge(ratio, QUERIES), downsample(factor, **inputs))
+
+
+def queries_and_interleaved(searched: Sequence[tuple[float, float]]) -> list[PictureVariant]:
+    """Queries merged, and keys that each group of queries draws for itself.
+
+    searched: ratio of the queries and factor of the keys.
+    """
+    return [
+        PictureVariant(
+            f"queries merged {ratio}, Downsample ×{factor}, interleaved",
+            "ours",
+            both(ratio, factor, method="interleaved"),
+            pictures=16,
+        )
+        for ratio, factor in searched
+    ]
+
+
+def other_balances() -> list[PictureVariant]:
+    """Token Merge with about the pairs of its default, all taken from the keys; and fewer merged
+    queries that read all keys, whose error is the least that such queries have.
+    """
+    return [
+        PictureVariant("Token Merge 0.75, keys and values", "ours", merge(0.75, KEYS), pictures=16),
+        PictureVariant("Token Merge 0.3, queries", "ours", merge(0.3, QUERIES), pictures=16),
+    ]
 
 
 def partly_exact(parts: dict[str, dict[str, Any]]) -> list[PictureVariant]:
