@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 MASKED = torch.finfo(torch.bfloat16).min / 2
-"""Added to the scores of keys that are not read. Not minus infinity: a query may read no key of a
-part, and its output there, which is no number or any, has to get the weight 0."""
+"""Added to the scores of keys that are not read. It is finite, because a query may read no key of a
+part. Its output of that part then means nothing, and joining gives it the weight 0."""
 
 ALIGNMENT = 8
 """A GPU's kernel takes rows of a multiple of this many numbers."""

@@ -40,8 +40,11 @@ def attend_windows(
     size = queries.shape[1]
     boxes = max(1, int(SHARE * stream.length / (3 * size + 2 * near.shape[1])))
     out = q.new_empty(*q.shape[:3], v.shape[3])
-    for kept, dealt in zip(plan.kept, plan.deal_tiles(), strict=True):
+    for draw, (kept, dealt) in enumerate(zip(plan.kept, plan.deal_tiles(), strict=True)):
         far = sequence.take_keys(stream.extend_numbers(kept[None], stream.length))
+        if draw == 0 and stream.others:
+            others = stream.number_others(q.device)[None]
+            _put(out, others, sequence.attend(others, far, plan.weights[None])[0])
         for tiles in dealt.split(max(1, FAR_QUERIES // size)):
             bias = plan.weigh_beyond(tiles, kept).repeat_interleave(size, 0)  # (t·Q, M + others)
             beyond = sequence.attend(queries[tiles].view(1, -1), far, bias[None])
@@ -50,10 +53,6 @@ def attend_windows(
                 own = queries[some]
                 within = sequence.attend(own, sequence.take_keys(near[some]), None)
                 _put(out, own, join_parts(_split_tiles(part, len(own)), within))
-    if stream.others:
-        others = stream.number_others(q.device)[None]
-        read = sequence.take_keys(stream.extend_numbers(plan.kept[:1], stream.length))
-        _put(out, others, sequence.attend(others, read, plan.weights[None])[0])
     return out
 
 

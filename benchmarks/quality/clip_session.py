@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
@@ -12,12 +11,10 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from .. import loading, machine
 from ..trained import clips, codec, text, weights
 from ..trained.motion import FRAMES
-from . import metrics, places, sampling, tables, yardsticks
+from . import metrics, places, sampling, session, tables, yardsticks
 from .bench import ROWS
-from .clip_samples import HELD_OUT, HELD_OUT_SEED, frames
 from .effort import Effort, EffortWatch
 from .measure import fingerprint
 from .patches import PictureVariant
@@ -26,17 +23,22 @@ from .report import Report
 from .sampling import Batch
 from .variants import list_variants
 
+HELD_OUT_SEED = 1
+"""Of clips drawn for measuring alone: no clip of these was trained on."""
+HELD_OUT = 256
+
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Every regime in turn; a variant whose numbers are there is not measured again."""
+    """Every regime in turn; a variant whose numbers are there is not measured again.
+
+    Raises RuntimeError where the results in place are of other weights.
+    """
     model = weights.load(options.weights, options.device, torch.bfloat16)
     mark = fingerprint(weights.load(options.weights, options.device))
     batches = make_batches(options.kept, options.pairs, options.tokens)
     for regime in options.regimes:
         place = places.of_regime(options.out, regime) / "results.json"
-        report = Report.read(place)
-        report.machine = machine.describe(options.device, loading.ROOT)
-        report.model = {"file": options.weights.name, "fingerprint": mark}
+        report = session.open_report(place, mark, options)
         report.settings = {
             "clips": options.pairs,
             "computed in": "bfloat16",
@@ -44,16 +46,22 @@ def run(options: argparse.Namespace, console: Console) -> None:
             "sampler": str(regime),
         }
         variants = list_variants(options.model, regime)
-        _measure(model, batches, regime, _choose(variants, options.only), report, place, console)
+        chosen = session.choose(variants, options.only)
+        _measure(model, batches, regime, chosen, report, place, console)
         report.sort([variant.name for variant in variants])
         report.write(place)
         console.print(tables.build_table(report, options.against))
         console.print(f"Numbers: {place}", soft_wrap=True)
 
 
+def list_captions(folder: Path, count: int) -> list[str]:
+    """Held out from training. folder: where drawn clips are kept."""
+    return clips.load(folder, HELD_OUT, HELD_OUT_SEED).captions[:count]
+
+
 def make_batches(folder: Path, count: int, tokens: int) -> list[Batch]:
-    """Held-out captions; clip n has the noise of seed n. folder: where drawn clips are kept."""
-    captions = clips.load(folder, HELD_OUT, HELD_OUT_SEED).captions[:count]
+    """Clip n has the noise of seed n. folder: as ``list_captions``."""
+    captions = list_captions(folder, count)
     encoder = text.build_encoder()
     prompts = torch.stack([text.encode(encoder, caption) for caption in captions])
     nothing = text.encode(encoder, "")[None]
@@ -76,7 +84,7 @@ def make_clips(
     for number, batch in enumerate(batches):
         patched = watch.attach(variant.patch(model, seed=number))
         latent = sampling.sample(patched, batch, regime.with_steps(variant.steps)).latent
-        made.append(frames(model.model.process_latent_out(latent)))
+        made.append(sampling.pictures(model, latent))
     return torch.cat(made), watch.effort
 
 
@@ -99,9 +107,3 @@ def _measure(
         measured.flicker = metrics.flicker(made, plain).tolist()
         measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
         report.write(place)
-
-
-def _choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
-    if names is None:
-        return variants
-    return [one for one in variants if any(fnmatchcase(one.name, name) for name in names)]

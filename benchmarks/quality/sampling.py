@@ -125,7 +125,10 @@ def predictions_on(
 
 
 def pictures(model: ModelPatcher, latent: Tensor) -> Tensor:
-    """(B, 12, H, W) as the model sees it -> (B, 3, 2H, 2W) in [0, 1]."""
+    """(B, 12, ..., H, W) as the model sees it -> (B, 3, ..., 2H, 2W) in [0, 1].
+
+    ...: nothing for pictures, the frames of clips.
+    """
     bands = model.model.process_latent_out(latent)
     return (codec.join_bands(bands) / 2 + 0.5).clamp(0, 1)
 

@@ -41,14 +41,10 @@ def kept_runs(folder: Path, mark: str, tokens: int, regime: Regime) -> Path:
 
 def _measure(bench: Bench, mark: str, options: argparse.Namespace, console: Console) -> None:
     place = places.of_regime(options.out, bench.regime) / "results.json"
-    report = Report.read(place)
-    if report.model.get("fingerprint", mark) != mark:
-        raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
-    report.machine = machine.describe(options.device, loading.ROOT)
-    report.model = {"file": options.weights.name, "fingerprint": mark}
+    report = open_report(place, mark, options)
     report.settings = _describe(bench.regime, options, report.settings.get("note"))
     variants = _list(bench, report, options)
-    chosen = _choose(variants, options.only)
+    chosen = choose(variants, options.only)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         if "predictions" in options.parts:
@@ -67,6 +63,19 @@ def _measure(bench: Bench, mark: str, options: argparse.Namespace, console: Cons
     report.write(place)
     console.print(tables.build_table(report, options.against))
     console.print(f"Numbers: {place}", soft_wrap=True)
+
+
+def open_report(place: Path, mark: str, options: argparse.Namespace) -> Report:
+    """What was measured so far with the weights of this fingerprint.
+
+    Raises RuntimeError where the results in place are of other weights.
+    """
+    report = Report.read(place)
+    if report.model.get("fingerprint", mark) != mark:
+        raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
+    report.machine = machine.describe(options.device, loading.ROOT)
+    report.model = {"file": options.weights.name, "fingerprint": mark}
+    return report
 
 
 def _describe(
@@ -104,7 +113,7 @@ def _list(bench: Bench, report: Report, options: argparse.Namespace) -> list[Pic
     ]
 
 
-def _choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
+def choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
     """Those whose names fit one of these, in which * stands for anything; all for None."""
     if names is None:
         return variants

@@ -12,7 +12,8 @@ from comfy.model_patcher import ModelPatcher
 from PIL import Image
 from support.attention_record import AttentionRecord
 
-from benchmarks.quality import clip_samples, sheets
+from benchmarks.quality import sampling, sheets
+from benchmarks.quality.regimes import Regime
 from benchmarks.trained import clips, moving_scenes, places, text, weights
 from benchmarks.trained.motion import DIRECTIONS, FRAMES
 from benchmarks.trained.moving_scenes import MovingScene
@@ -33,6 +34,12 @@ def find_scene(*words: str, without: str = " and ") -> MovingScene:
 
 def in_order(numbers: list[float]) -> bool:
     return all(later > earlier for earlier, later in pairwise(numbers))
+
+
+def sample(model: ModelPatcher, caption: str, steps: int) -> torch.Tensor:
+    prompts = text.encode(text.build_encoder(), caption)[None]
+    batch = sampling.Batch(prompts, prompts, (0,), LATENT)
+    return sampling.sample(model, batch, Regime("euler", "normal", steps)).latent
 
 
 @pytest.fixture(scope="module")
@@ -100,20 +107,19 @@ def test_the_weights_stay_small() -> None:
 
 
 def test_a_clip_is_sampled_by_comfyui(model: ModelPatcher) -> None:
-    prompts = text.encode(text.build_encoder(), "a red circle moving left on a blue background")
-    made = clip_samples.frames(clip_samples.sample(model, prompts[None], LATENT, steps=2))
+    latent = sample(model, "a red circle moving left on a blue background", steps=2)
+    made = sampling.pictures(model, latent)
     assert made.shape == (1, 3, 3, 16, 16)
     assert torch.isfinite(made).all()
     assert made.std() > 0.05
 
 
 def test_token_downsample_reduces_every_block(model: ModelPatcher, token_downsample) -> None:
-    prompts = text.encode(text.build_encoder(), "a photo of cat zooming in")[None]
     record = AttentionRecord()
     windowless = {"method": "stratified", "local_window": "off"}
     patched = record.watch(token_downsample(model, factor=2.0, **windowless))
-    clip_samples.sample(patched, prompts, LATENT, steps=1)
-    tokens, words = 3 * 8 * 8, prompts.shape[1]
+    sample(patched, "a photo of cat zooming in", steps=1)
+    tokens, words = 3 * 8 * 8, 77
     blocks = len(model.model.diffusion_model.blocks)
     reached = [call.lengths for call in record.reached]
     assert reached == [(tokens, tokens // 4), (tokens, words)] * blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -26,6 +27,13 @@ def flux() -> ModelPatcher:
 @pytest.fixture(scope="session")
 def denoise() -> Callable[..., torch.Tensor]:
     return sample
+
+
+@pytest.fixture
+def messages(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What the pack has logged in this test so far."""
+    caplog.set_level(logging.INFO, logger="token_merge")
+    return lambda: [r.getMessage() for r in caplog.records if r.name == "token_merge"]
 
 
 @pytest.fixture

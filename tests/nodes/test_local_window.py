@@ -1,15 +1,7 @@
 """Exact near keys in a UNet, where they are off unless asked for, and beside other settings."""
 
-import logging
-
 import pytest
 import torch
-
-
-@pytest.fixture
-def messages(caplog):
-    caplog.set_level(logging.INFO, logger="token_merge")
-    return lambda: [r.getMessage() for r in caplog.records if r.name == "token_merge"]
 
 
 def test_it_brings_a_unets_picture_nearer_to_plain(unet, token_downsample, denoise):

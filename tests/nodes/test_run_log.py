@@ -1,15 +1,5 @@
 """What a user reads in the log: once per run, never nothing."""
 
-import logging
-
-import pytest
-
-
-@pytest.fixture
-def messages(caplog):
-    caplog.set_level(logging.INFO, logger="token_merge")
-    return lambda: [r.getMessage() for r in caplog.records if r.name == "token_merge"]
-
 
 def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15")), steps=3)
