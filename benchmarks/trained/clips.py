@@ -6,15 +6,13 @@ What ``dataset.py`` is for pictures.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from einops import rearrange
 from torch import Tensor
 
-from . import codec, moving_scenes
+from . import codec, drawings, moving_scenes
 from .motion import FRAMES
 from .recipe import Stage
 
@@ -57,33 +55,10 @@ class Clips:
                 for row, first, (top, left) in zip(rows.tolist(), firsts, offsets, strict=True)
             ]
         )  # (B, F, CROP, CROP, 3)
-        clips = rearrange(picked, "b f h w c -> b c f h w").float() / 127.5 - 1
-        clips = torch.where(mirrored[:, None, None, None, None], clips.flip(4), clips)
-        if side == CROP:
-            return clips
-        flat = rearrange(clips, "b c f h w -> (b f) c h w")
-        flat = F.interpolate(flat, (side, side), mode="bilinear", antialias=True)
-        return rearrange(flat, "(b f) c h w -> b c f h w", b=count)
+        return drawings.mirror_and_shrink(picked, mirrored, side)
 
 
 def load(folder: Path, count: int, seed: int) -> Clips:
     """The clips of this count and seed, drawn where they are not kept yet."""
     place = folder / f"clips-{VERSION}-{count}-{seed}.npz"
-    if not place.exists():
-        rng = np.random.default_rng(seed)
-        drawn = [moving_scenes.draw(rng, SIDE) for _ in range(count)]
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = place.with_suffix(".part.npz")
-        np.savez(
-            unfinished,
-            pixels=np.stack([scene.pixels for scene in drawn]),
-            captions=np.array([scene.caption for scene in drawn]),
-            mirrors=np.array([scene.mirrors for scene in drawn]),
-        )
-        unfinished.rename(place)
-    with np.load(place) as kept:
-        return Clips(
-            torch.from_numpy(kept["pixels"]),
-            [str(caption) for caption in kept["captions"]],
-            torch.from_numpy(kept["mirrors"]),
-        )
+    return Clips(*drawings.load(place, partial(moving_scenes.draw, side=SIDE), count, seed))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from . import codec, scenes
+from . import codec, drawings, scenes
 from .recipe import Stage
 
 COUNT = 6000
@@ -48,31 +47,10 @@ class Dataset:
                 for row, (top, left) in zip(rows.tolist(), offsets, strict=True)
             ]
         )  # (B, CROP, CROP, 3)
-        pictures = picked.permute(0, 3, 1, 2).float() / 127.5 - 1
-        pictures = torch.where(mirrored[:, None, None, None], pictures.flip(3), pictures)
-        if side == CROP:
-            return pictures
-        return F.interpolate(pictures, (side, side), mode="bilinear", antialias=True)
+        return drawings.mirror_and_shrink(picked, mirrored, side)
 
 
 def load(folder: Path, count: int, seed: int) -> Dataset:
     """The pictures of this count and seed, drawn where they are not kept yet."""
     place = folder / f"scenes-{VERSION}-{count}-{seed}.npz"
-    if not place.exists():
-        rng = np.random.default_rng(seed)
-        drawn = [scenes.draw(rng, SIDE) for _ in range(count)]
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = place.with_suffix(".part.npz")
-        np.savez(
-            unfinished,
-            pixels=np.stack([scene.pixels for scene in drawn]),
-            captions=np.array([scene.caption for scene in drawn]),
-            mirrors=np.array([scene.mirrors for scene in drawn]),
-        )
-        unfinished.rename(place)
-    with np.load(place) as kept:
-        return Dataset(
-            torch.from_numpy(kept["pixels"]),
-            [str(caption) for caption in kept["captions"]],
-            torch.from_numpy(kept["mirrors"]),
-        )
+    return Dataset(*drawings.load(place, partial(scenes.draw, side=SIDE), count, seed))
