@@ -28,14 +28,14 @@ def apply(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
 
 def list_options(name: str) -> list[str]:
     """The options of a combo input of Token Merge, its default first."""
-    widgets = _nodes()["TokenMerge"].GET_SCHEMA().inputs
+    widgets = _nodes()["TokenMergeAdvanced"].GET_SCHEMA().inputs
     widget = next(widget for widget in widgets if widget.id == name)
     return sorted(widget.options, key=lambda option: option != widget.default)
 
 
 def token_merge(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
-    return apply("TokenMerge", model, ratio=setting.ratio, target=setting.target, **inputs)
+    return apply("TokenMergeAdvanced", model, ratio=setting.ratio, target=setting.target, **inputs)
 
 
 def token_downsample(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
-    return apply("TokenDownsample", model, factor=float(setting.factor), **inputs)
+    return apply("TokenDownsampleAdvanced", model, factor=float(setting.factor), **inputs)

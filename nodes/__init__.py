@@ -3,14 +3,28 @@
 from comfy_api.latest import ComfyExtension, io
 from typing_extensions import override
 
+from . import replacements
 from .token_downsample import TokenDownsample
+from .token_downsample_advanced import TokenDownsampleAdvanced
 from .token_merge import TokenMerge
+from .token_merge_advanced import TokenMergeAdvanced
+
+NODES: tuple[type[io.ComfyNode], ...] = (
+    TokenMerge,
+    TokenDownsample,
+    TokenMergeAdvanced,
+    TokenDownsampleAdvanced,
+)
 
 
 class TokenMergeExtension(ComfyExtension):
     @override
+    async def on_load(self) -> None:
+        await replacements.register()
+
+    @override
     async def get_node_list(self) -> list[type[io.ComfyNode]]:
-        return [TokenMerge, TokenDownsample]
+        return list(NODES)
 
 
 async def comfy_entrypoint() -> TokenMergeExtension:

@@ -1,45 +1,54 @@
-"""Inputs that both nodes have, and how inputs become settings."""
+"""Inputs that our nodes share, and how inputs become settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from comfy_api.latest import io
 
 from ..tome_core.schedule import PercentWindow
-from ..tome_core.settings import MAX_BLOCKS, MAX_SEED, MAX_TOKENS, TransformerSettings
+from ..tome_core.settings import MAX_SEED, MAX_TOKENS
 
 Kind = TypeVar("Kind")
 
 
-def make_settings(kind: Callable[..., Kind], inputs: dict[str, Any]) -> Kind:
-    """Settings of ``kind`` from the inputs of a node; defaults for those that are missing.
+def pick(inputs: Sequence[io.Input], *names: str) -> list[io.Input]:
+    """Those with these names, in the order of the names."""
+    found = {each.id: each for each in inputs}
+    return [found[name] for name in names]
+
+
+def make_settings(kind: Callable[..., Kind], values: dict[str, Any]) -> Kind:
+    """Settings of ``kind`` from the values of inputs; defaults for those that a node lacks.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
-    rest = dict(inputs)
+    percents = {
+        field: values[name]
+        for field, name in (("start", "start_percent"), ("end", "end_percent"))
+        if name in values
+    }
+    rest = {name: value for name, value in values.items() if not name.endswith("_percent")}
+    return kind(window=PercentWindow(**percents), **rest)
 
-    def take(**names: str) -> dict[str, Any]:
-        return {field: rest.pop(name) for field, name in names.items() if name in rest}
 
-    window = PercentWindow(**take(start="start_percent", end="end_percent"))
-    blocks = take(keep_first_blocks="keep_first_blocks", keep_last_blocks="keep_last_blocks")
-    return kind(window=window, transformer=TransformerSettings(**blocks), **rest)
+def explain_window(start: float | None, end: float | None) -> str | None:
+    """Why these percents are refused, None where they are not.
 
-
-def explain_refusal(kind: Callable[..., object], **values: object) -> str | None:
-    """Why ``kind`` refuses these values, None where it does not.
-
-    A value that comes over a link is None before the graph runs; ``execute`` checks it.
+    A value that comes over a link is None before the graph runs; ``make_settings`` checks it.
     """
-    if None in values.values():
+    if start is None or end is None:
         return None
     try:
-        kind(**values)
+        PercentWindow(start, end)
     except ValueError as refusal:
         return str(refusal)
     return None
+
+
+def model_input() -> io.Input:
+    return io.Model.Input("model", tooltip="The model to make faster.")
 
 
 def percent_window(what: str) -> list[io.Input]:
@@ -66,40 +75,18 @@ def percent_window(what: str) -> list[io.Input]:
     ]
 
 
-def optional_whole(name: str, most: int, tooltip: str) -> io.Input:
-    """A whole number from 0. Optional: workflows saved before it was there have no value for it."""
+def max_tokens(limit: str) -> io.Input:
+    """``max_tokens``, which ``limit`` explains."""
     return io.Int.Input(
-        name, default=0, min=0, max=most, optional=True, advanced=True, tooltip=tooltip
+        "max_tokens",
+        default=0,
+        min=0,
+        max=MAX_TOKENS,
+        tooltip=f"For very large pictures. {limit} 0: no limit.",
     )
 
 
-def token_limits(limit: str) -> list[io.Input]:
-    """``max_tokens``, which ``limit`` explains, and ``min_tokens``."""
-    return [
-        optional_whole("max_tokens", MAX_TOKENS, f"For very large pictures. {limit} 0: no limit."),
-        optional_whole(
-            "min_tokens", MAX_TOKENS, "Layers with fewer tokens than this are skipped. 0: none."
-        ),
-    ]
-
-
-def transformer_inputs() -> list[io.Input]:
-    """The fields of ``TransformerSettings``."""
-    return [
-        optional_whole(
-            "keep_first_blocks",
-            MAX_BLOCKS,
-            "Transformers: this many of the first blocks are skipped. They decide the layout.",
-        ),
-        optional_whole(
-            "keep_last_blocks",
-            MAX_BLOCKS,
-            "Transformers: this many of the last blocks are skipped. They decide the detail.",
-        ),
-    ]
-
-
-def seed_input(what: str, *, optional: bool = False) -> io.Input:
+def seed_input(what: str) -> io.Input:
     """The seed of ``what`` a node draws; it never changes by itself between two runs."""
     return io.Int.Input(
         "seed",
@@ -107,8 +94,6 @@ def seed_input(what: str, *, optional: bool = False) -> io.Input:
         min=0,
         max=MAX_SEED,
         control_after_generate=False,
-        optional=optional,
-        advanced=True,
         tooltip=f"Seed of {what}. It is independent of the sampler's seed.",
     )
 
@@ -118,8 +103,6 @@ def proportional_attention(where: str, without: str) -> io.Input:
     return io.Boolean.Input(
         "proportional_attention",
         default=True,
-        optional=True,
-        advanced=True,
         tooltip=f"{where}a key that stands for several tokens gets the weight of all of them. "
         f"{without}",
     )

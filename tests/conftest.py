@@ -66,14 +66,14 @@ def same_random_numbers() -> None:
 
 @pytest.fixture(scope="session")
 def token_merge() -> Callable[..., ModelPatcher]:
-    """The node Token Merge with its defaults, except what the test names."""
-    return _node("TokenMerge")
+    """The node Token Merge (Advanced) with its defaults, except what the test names."""
+    return _node("TokenMergeAdvanced")
 
 
 @pytest.fixture(scope="session")
 def token_downsample() -> Callable[..., ModelPatcher]:
-    """The node Token Downsample with its defaults, except what the test names."""
-    return _node("TokenDownsample")
+    """The node Token Downsample (Advanced) with its defaults, except what the test names."""
+    return _node("TokenDownsampleAdvanced")
 
 
 def _node(node_id: str) -> Callable[..., ModelPatcher]:

@@ -9,7 +9,7 @@ from .partition import Destinations, choose_every_kth, choose_random, choose_str
 from .plan import MergePlan, Plan, Skipped
 from .planning import LayerTokens, plan_layer
 from .query_groups import QueryGroups
-from .settings import DownsampleSettings, MergeSettings, Settings, TransformerSettings
+from .settings import DownsampleSettings, MergeSettings, Settings
 from .streams import Stream
 from .tile_matching import match_tiles
 from .window_attention import attend_windows
@@ -28,7 +28,6 @@ __all__ = [
     "Skipped",
     "Stream",
     "TokenGrid",
-    "TransformerSettings",
     "WindowPlan",
     "attend_windows",
     "choose_every_kth",

@@ -69,8 +69,6 @@ def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | 
     grid = layer.stream.grid
     kept = _count_kept(grid, settings)
     merged = grid.tokens - kept
-    if grid.tokens < settings.min_tokens:
-        return Skipped(f"{grid.tokens} tokens are fewer than min_tokens")
     if grid.tokens < LEAST_TOKENS:
         return Skipped(f"{grid.tokens} tokens are too few for merging to pay")
     if merged < LEAST_SHARE * grid.tokens:
@@ -87,7 +85,7 @@ def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | 
 
 def _count_kept(grid: TokenGrid, settings: MergeSettings) -> int:
     """Tokens that the ratio leaves, or ``max_tokens`` where that is less; at least one."""
-    kept = grid.tokens - int(grid.tokens * settings.ratio)
+    kept = grid.tokens - int(grid.tokens * settings.acting_ratio)
     return max(1, min(kept, settings.max_tokens or kept))
 
 
@@ -115,8 +113,6 @@ def _plan_downsampling(
     stream, draws = layer.stream, layer.draws
     grid = stream.grid
     smaller = _shrink(grid, settings, settings.find_factor(layer.downsample, layer.resolutions))
-    if grid.tokens < settings.min_tokens:
-        return Skipped(f"{grid.tokens} tokens are fewer than min_tokens")
     if smaller == grid:
         return Skipped(f"{grid.tokens} tokens are within the factor and max_tokens already")
 

@@ -34,26 +34,6 @@ MAX_SEED = 2**64 - 1
 MAX_REFRESH_STEPS = 100
 MAX_TOKENS = 2**20
 MAX_WINDOW = 64
-MAX_BLOCKS = 100
-
-
-@dataclass(frozen=True)
-class TransformerSettings:
-    """What acts on the blocks of transformers alone.
-
-    keep_first_blocks, keep_last_blocks: this many blocks at either end are left whole.
-    """
-
-    keep_first_blocks: int = 0
-    keep_last_blocks: int = 0
-
-    def __post_init__(self) -> None:
-        check_whole("keep_first_blocks", self.keep_first_blocks, 0, MAX_BLOCKS)
-        check_whole("keep_last_blocks", self.keep_last_blocks, 0, MAX_BLOCKS)
-
-    def keeps(self, block: int, blocks: int) -> bool:
-        """True where the block with number ``block`` of ``blocks`` is left whole."""
-        return block < self.keep_first_blocks or block >= blocks - self.keep_last_blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +43,6 @@ class Settings(ABC):
     Args:
         window: the part of the schedule in which they act.
         max_tokens: most tokens, or keys and values, that a layer keeps; 0: no limit.
-        min_tokens: layers with fewer tokens are skipped; 0: none.
-        transformer: what acts on transformers alone.
         proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
             (arXiv 2210.09461) eq. 1.
         seed: of all that is drawn.
@@ -74,8 +52,6 @@ class Settings(ABC):
 
     window: PercentWindow = field(default_factory=PercentWindow)
     max_tokens: int = 0
-    min_tokens: int = 0
-    transformer: TransformerSettings = field(default_factory=TransformerSettings)
     proportional_attention: bool = True
     seed: int = 0
 
@@ -84,13 +60,17 @@ class Settings(ABC):
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
-        check_whole("min_tokens", self.min_tokens, 0, MAX_TOKENS)
         check_flag("proportional_attention", self.proportional_attention)
 
     @property
     @abstractmethod
     def is_identity(self) -> bool:
         """True where every layer would keep all its tokens."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be said of inputs that do not act as they stand."""
+        return ()
 
     @property
     def refresh_steps(self) -> int:
@@ -138,9 +118,8 @@ class MergeSettings(Settings):
     """Token merging, ToMe for Stable Diffusion (arXiv 2303.17604).
 
     Args:
-        ratio: share of a layer's tokens that is merged away, from 0 to
-            1 - 1 / (stride_x · stride_y). The matchings "random" and "toma" use no strides and
-            take up to 0.9.
+        ratio: share of a layer's tokens that is merged away, from 0 to 0.9; acts as at most
+            ``most_ratio``.
         max_downsample: acts on layers downsampled at most this much; None: the model's finest.
         target: which tokens of self-attention are merged.
         stride_x, stride_y: width and height, in tokens, of the cell that has one dst token.
@@ -174,12 +153,7 @@ class MergeSettings(Settings):
         check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
         check_whole("stride_y", self.stride_y, 1, MAX_STRIDE)
         check_choice("matching", self.matching, MATCHINGS)
-        if self.matching in ("random", "toma"):
-            check_number("ratio", self.ratio, 0.0, MAX_RATIO)
-        else:
-            most = min(MAX_RATIO, 1 - 1 / (self.stride_x * self.stride_y))
-            strides = f" with stride_x {self.stride_x} and stride_y {self.stride_y}"
-            check_number("ratio", self.ratio, 0.0, most, strides)
+        check_number("ratio", self.ratio, 0.0, MAX_RATIO)
         if self.max_downsample is not None:
             check_choice("max_downsample", self.max_downsample, (1, 2, 4, 8))
         check_choice("target", self.target, TARGETS)
@@ -188,8 +162,28 @@ class MergeSettings(Settings):
         check_whole("refresh_steps", self.refresh_steps, 0, MAX_REFRESH_STEPS)
 
     @property
+    def most_ratio(self) -> float:
+        """Every cell keeps its dst token. The matchings "random" and "toma" have no cells."""
+        if self.matching in ("random", "toma"):
+            return MAX_RATIO
+        return min(MAX_RATIO, 1 - 1 / (self.stride_x * self.stride_y))
+
+    @property
+    def acting_ratio(self) -> float:
+        return min(self.ratio, self.most_ratio)
+
+    @property
     def is_identity(self) -> bool:
-        return self.ratio == 0.0 and self.max_tokens == 0
+        return self.acting_ratio == 0.0 and self.max_tokens == 0
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if self.ratio <= self.most_ratio:
+            return ()
+        return (
+            f"ratio {self.ratio:g} acts as {self.most_ratio:g}, the most that stride_x "
+            f"{self.stride_x} and stride_y {self.stride_y} allow",
+        )
 
     @property
     def mixes_keys(self) -> bool:
@@ -249,12 +243,13 @@ class DownsampleSettings(Settings):
         check_choice("method", self.method, METHODS)
         if self.local_window is not None:
             check_whole("local_window", self.local_window, 0, MAX_WINDOW)
-        if self.local_window and not self._allows_window:
-            raise ValueError(
-                f"local_window is {self.local_window}, expected auto or off with method "
-                f"{self.method!r} and proportional_attention {self.proportional_attention}; it "
-                f"needs method {' or '.join(map(repr, DRAWN))}, and proportional_attention"
-            )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if not self.local_window or self._allows_window:
+            return ()
+        methods = " or ".join(map(repr, DRAWN))
+        return (f"local_window is left out: it needs method {methods}, and proportional_attention",)
 
     @property
     def is_identity(self) -> bool:

@@ -47,7 +47,8 @@ def count_reported_pairs(q: Tensor, *args: Any, **options: Any) -> int:
     """Of one call that our node computed by kernels of its own: what its report says of it."""
     dim = 2 if options.get("skip_reshape") else 1
     run = options["transformer_options"][KEY].run
-    keys = {tokens: keys for tokens, _, keys in run.report.reduced}
+    reports = run.report.nodes.values()
+    keys = {tokens: keys for report in reports for tokens, _, keys in report.reduced}
     return q.shape[0] * q.shape[dim] * keys[q.shape[dim]]
 
 

@@ -24,11 +24,6 @@ from .patches import (
 
 REGULAR = "nearest-exact"
 UNSIZED: dict[str, Any] = {"proportional_attention": False}
-BLOCKS: dict[str, dict[str, Any]] = {
-    "first block exact": {"keep_first_blocks": 1},
-    "last block exact": {"keep_last_blocks": 1},
-}
-"""As ``WINDOWS``, of the blocks."""
 
 
 def list_variants() -> list[PictureVariant]:
@@ -65,7 +60,7 @@ def list_variants() -> list[PictureVariant]:
         ),
         *queries_and_interleaved(SEARCHED),
         *other_balances(),
-        *partly_exact({**WINDOWS, **BLOCKS}),
+        *partly_exact(WINDOWS),
         *_predictions_only(),
     ]
 

@@ -73,7 +73,7 @@ def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
 def downsample(factor: float, **inputs: Any) -> Patch:
     """Token Downsample without local windows, drawn for all queries alike. inputs: of the node."""
     simple = {"method": "stratified", "local_window": "off"}
-    return partial(ours.apply, "TokenDownsample", factor=float(factor), **(simple | inputs))
+    return partial(ours.apply, "TokenDownsampleAdvanced", factor=float(factor), **(simple | inputs))
 
 
 def windows(factor: float, side: int = 16, **inputs: Any) -> Patch:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -18,8 +19,9 @@ from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import Plan, Skipped
 from ...tome_core.schedule import PercentWindow, SigmaRange
 from ...tome_core.settings import Settings
-from .run_report import RunReport
+from .run_report import RunReport, RunSummary
 from .settings_stack import SettingsStack
+from .step_clock import StepClock
 
 KEY = "token_merge"
 """Under which ``Attached`` lies in transformer_options; our wrappers have the same key."""
@@ -32,6 +34,8 @@ class Run:
     Args:
         sigmas: its noise levels, descending.
         report: what was reduced and skipped so far.
+        clock: when its steps began.
+        told: when the nodes last showed what was done, or when the run began.
         prediction: number of the sampler's request for a prediction. The model may be called
             several times for one.
         windows: the windows of the settings, as noise levels.
@@ -42,6 +46,8 @@ class Run:
 
     sigmas: tuple[float, ...]
     report: RunReport = field(default_factory=RunReport)
+    clock: StepClock = field(default_factory=StepClock)
+    told: float = field(default_factory=time.monotonic)
     prediction: int = 0
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlan] = field(default_factory=dict)
@@ -126,8 +132,10 @@ class Architecture(Protocol):
     def resolutions(self) -> tuple[int, ...]:
         """Downsampling of the self-attention layers, finest first."""
 
-    def check(self, settings: Settings) -> None:
-        """Warn of inputs without effect; raises ValueError where settings do not fit."""
+    def check(self, settings: Settings) -> tuple[str, ...]:
+        """What is to be said of inputs without effect; raises ValueError where settings do not
+        fit.
+        """
 
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
         """Add what has to be on a freshly cloned model before it is called."""
@@ -161,12 +169,13 @@ class ModelInputs:
 class Attached:
     """All that our hooks find in transformer_options.
 
-    run: of the sampler, None outside of one. call: what the architecture made of the running
-    model call.
+    listeners: called at the end of each run. run: of the sampler, None outside of one. call: what
+    the architecture made of the running model call.
     """
 
     architecture: Architecture
     stack: SettingsStack
+    listeners: tuple[Callable[[RunSummary], None], ...] = ()
     run: Run | None = None
     call: Any = None
 

@@ -13,7 +13,7 @@ from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import MergingPlan, Plan, Skipped
 from ...tome_core.planning import LayerTokens, plan_layer
 from ...tome_core.query_groups import QueryGroups
-from ...tome_core.settings import Part, Settings
+from ...tome_core.settings import PARTS, Part, Settings
 from ...tome_core.streams import Stream
 from .model_call import ModelCall, SharedPlan
 
@@ -32,9 +32,6 @@ class Layer(Protocol):
     @property
     def local_window(self) -> int:
         """Side of the local window where the user leaves it to the kind of model; 0: none."""
-
-    def is_kept(self, settings: Settings) -> bool:
-        """True where ``settings`` say to leave this layer whole."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +62,6 @@ class LayerPlans:
             out = self.groups.join(out)
         return self.queries.unmerge(out) if self.queries else out
 
-    def count(self, tokens: int) -> tuple[int, int, int]:
-        """Tokens before, queries of all groups together, keys and values of each group."""
-        keys = self.window or self.keys
-        return (
-            tokens,
-            self.queries.slots if self.queries else tokens,
-            keys.slots if keys else tokens,
-        )
-
 
 Acting = dict[Settings, frozenset[Part]]
 """What each setting reduces in a layer; no part twice."""
@@ -94,8 +82,8 @@ def plan_attention(
     device: torch.device,
     find_metric: Callable[[], Tensor],
     no_window: str,
-) -> LayerPlans | Skipped:
-    """Plans for one layer in one call.
+) -> LayerPlans | None:
+    """Plans for one layer in one call, None where nothing is reduced; both are reported.
 
     Args:
         acting: what ``find_acting`` gives for the layer.
@@ -106,18 +94,15 @@ def plan_attention(
     """
     if any("queries" in parts for parts in acting.values()):
         no_window = "Token Merge reduces its queries"
+    report, length = call.run.report, stream.length
     plans: dict[Part, Any] = {}
-    reasons: list[str] = []
     sizes = None
     for settings, parts in acting.items():
-        if layer.is_kept(settings):
-            reasons.append("keep_first_blocks or keep_last_blocks")
-            continue
         shared = settings.refresh_steps > 0
         of = (str(stream.grid),) if shared else layer.key
         local_window = settings.find_local_window(layer.local_window)
         if local_window and no_window:
-            call.run.report.notes.add(f"local_window is left out: {no_window}")
+            report.of(settings).notes.add(f"local_window is left out: {no_window}")
         tokens = LayerTokens(
             stream,
             find_metric,
@@ -128,22 +113,24 @@ def plan_attention(
         )
         plan = _share_plan(call, settings, tokens) if shared else plan_layer(settings, tokens)
         if isinstance(plan, Skipped):
-            reasons.append(plan.reason)
+            report.skip([settings], layer, plan.reason)
             continue
+        left = {part: plan.slots if part in parts else length for part in PARTS}
+        report.reduce(settings, layer, length, left["queries"], left["keys and values"])
         plans.update(dict.fromkeys(parts, plan))
         if "keys and values" in parts and settings.proportional_attention:
             sizes = plan.sizes
         if plan.groups > 1:
             group_draws = call.make_draws(settings.seed, ("groups", *layer.key), device)
     if not plans:
-        return Skipped(" and ".join(reasons))
+        return None
     queries, keys = plans.get("queries"), plans.get("keys and values")
     window = keys if keys and keys.window else None
     keys = None if window else keys
     groups = None
     if keys and keys.groups > 1:
-        left = queries.slots if queries else stream.length
-        groups = QueryGroups.draw(left, keys.groups, group_draws)
+        asking = queries.slots if queries else length
+        groups = QueryGroups.draw(asking, keys.groups, group_draws)
     return LayerPlans(
         queries,
         keys,

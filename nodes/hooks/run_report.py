@@ -1,53 +1,113 @@
-"""What was reduced in a run and what was skipped and why, logged once at its end."""
+"""What each of our nodes did in a sampling run, and why it left something alone."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Hashable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-logger = logging.getLogger("token_merge")
+from ...tome_core.settings import Settings
+
+MOST_NAMES = 3
+"""Of layers in one line."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Lines of text. done: what was reduced. left: what was not, and why."""
+
+    done: tuple[str, ...]
+    left: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (*self.done, *self.left)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What was said at the end of a run. lines: pairs of a node's name and a line of text."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class NodeReport:
+    """What one node did. A layer's text is its name.
+
+    Args:
+        reduced: layers by (tokens, queries that attention computes, keys that a query reads).
+        skipped: layers by reason.
+        notes: what concerns the node in the whole run.
+    """
+
+    reduced: dict[tuple[int, int, int], set[object]] = field(default_factory=dict)
+    skipped: dict[str, set[object]] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)
 
 
 @dataclass
 class RunReport:
-    """Collects over the model calls of one run. A layer's text is its name.
+    """Collects over the model calls of one run.
 
     Args:
-        reduced: layers by (tokens, queries left, keys and values left).
-        skipped: layers by reason.
-        notes: what concerns the whole run.
+        nodes: by settings. Nodes with equal settings do the same.
+        notes: what concerns all nodes.
         excuses: reasons that matter only where nothing was reduced.
     """
 
-    reduced: dict[tuple[int, int, int], set[Hashable]] = field(default_factory=dict)
-    skipped: dict[str, set[Hashable]] = field(default_factory=dict)
+    nodes: dict[Settings, NodeReport] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
     excuses: set[str] = field(default_factory=set)
 
-    def reduce(self, layer: Hashable, tokens: int, queries: int, keys_and_values: int) -> None:
-        self.reduced.setdefault((tokens, queries, keys_and_values), set()).add(layer)
+    def of(self, settings: Settings) -> NodeReport:
+        return self.nodes.setdefault(settings, NodeReport())
 
-    def skip(self, layer: Hashable, reason: str) -> None:
-        self.skipped.setdefault(reason, set()).add(layer)
+    def reduce(
+        self, settings: Settings, layer: object, tokens: int, queries: int, keys: int
+    ) -> None:
+        self.of(settings).reduced.setdefault((tokens, queries, keys), set()).add(layer)
 
-    def log(self, why_idle: str) -> None:
-        """One line per outcome. why_idle: said where no layer was reduced and none skipped."""
-        for (tokens, queries, keys_and_values), layers in self.reduced.items():
-            logger.info(
-                "Token Merge: %d layers reduced from %d tokens to %d queries, %d keys and values.",
-                len(layers),
-                tokens,
-                queries,
-                keys_and_values,
-            )
-        for reason, layers in self.skipped.items():
-            names = ", ".join(sorted(map(str, layers)))
-            logger.warning("Token Merge: %d layers skipped: %s (%s).", len(layers), reason, names)
-        for note in sorted(self.notes):
-            logger.warning("Token Merge: %s.", note)
-        if not self.reduced:
-            nothing = "Token Merge: no layer was reduced in this run"
-            reasons = " and ".join(sorted(self.excuses)) or why_idle
-            known = self.skipped or self.notes
-            logger.warning("%s.", nothing if known else f"{nothing}: {reasons}")
+    def skip(self, several: Iterable[Settings], layer: object, reason: str) -> None:
+        for settings in several:
+            self.of(settings).skipped.setdefault(reason, set()).add(layer)
+
+    def describe(self, settings: Settings) -> Outcome:
+        """What the node with these settings did so far."""
+        node = self.of(settings)
+        skipped = (
+            f"{_count(layers)} skipped: {reason} ({_name(layers)})"
+            for reason, layers in node.skipped.items()
+        )
+        return Outcome(
+            done=tuple(_describe(*counts, layers) for counts, layers in node.reduced.items()),
+            left=(*skipped, *sorted(node.notes | self.notes)),
+        )
+
+    def explain_idle(self, settings: Settings, otherwise: str) -> str:
+        """Why nothing was reduced; empty where something was, or where ``describe`` says why.
+
+        otherwise: the reason where the run knows none.
+        """
+        node = self.of(settings)
+        if node.reduced:
+            return ""
+        nothing = "no layer was reduced in this run"
+        if node.skipped or node.notes or self.notes:
+            return nothing
+        return f"{nothing}: {' and '.join(sorted(self.excuses)) or otherwise}"
+
+
+def _describe(tokens: int, queries: int, keys: int, layers: set[object]) -> str:
+    did = [f"computes {queries:,} queries"] if queries < tokens else []
+    did += [f"reads {keys:,} keys"] if keys < tokens else []
+    return f"{_count(layers)}: {tokens:,} tokens, attention {' and '.join(did)}"
+
+
+def _count(layers: set[object]) -> str:
+    return f"{len(layers)} layer{'s' * (len(layers) != 1)}"
+
+
+def _name(layers: set[object]) -> str:
+    names = sorted(map(str, layers))
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")

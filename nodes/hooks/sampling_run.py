@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ...tome_core.schedule import find_step
 from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
+from .reporting import tell_end, tell_progress
 from .settings_stack import SettingsStack
 
 
@@ -30,7 +31,7 @@ def wrap_run(
     *args: Any,
     **kwargs: Any,
 ) -> Tensor:
-    """Give one sampling run its state; report where it comes to its end."""
+    """Give one sampling run its state; tell what was done where it comes to its end."""
     guider = executor.class_obj
     original = guider.model_options
     guider.model_options = create_model_options_clone(original)
@@ -42,7 +43,7 @@ def wrap_run(
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
     finally:
         guider.model_options = original
-    run.report.log(attached.stack.explain_idle())
+    tell_end(attached, run)
     return samples
 
 
@@ -73,16 +74,19 @@ def wrap_model_call(
 ) -> Tensor:
     """Reduce tokens in one call of the model.
 
-    Outside any sampler run the call is a run of its own and reports at its end.
+    Outside any sampler run the call is a run of its own.
     """
     attached: Attached = transformer_options[KEY]
     run = attached.run or Run(_list_sigmas(transformer_options))
     inputs = ModelInputs(executor.class_obj, x, c_crossattn, transformer_options, kwargs)
     call = _make_call(attached.stack, run, inputs, t)
+    if attached.run:
+        run.clock.mark(call.step, call.active)
+        tell_progress(attached, run, call.step)
     with attached.architecture.reduce(call, inputs) as options:
         out = executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
     if attached.run is None:
-        run.report.log(attached.stack.explain_idle())
+        tell_end(attached, run)
     return out
 
 

@@ -8,27 +8,47 @@ from ...tome_core.settings import PARTS, Part, Settings
 
 
 @dataclass(frozen=True)
-class SettingsStack:
-    """The settings of all our nodes on one MODEL, in the order of the nodes.
+class AppliedNode:
+    """One of our nodes on a MODEL.
 
-    resolutions: downsampling of the model's self-attention layers, finest first. No two settings
+    Args:
+        settings: what it reduces.
+        node_id: of the node on the page, None in a script.
+        remarks: what it says of inputs that do not act as they stand.
+    """
+
+    settings: Settings
+    node_id: str | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SettingsStack:
+    """All our nodes on one MODEL, in their order.
+
+    resolutions: downsampling of the model's self-attention layers, finest first. No two nodes
     reduce the same part of a layer in the same step.
     """
 
     resolutions: tuple[int, ...]
-    settings: tuple[Settings, ...] = ()
+    nodes: tuple[AppliedNode, ...] = ()
+
+    @property
+    def settings(self) -> tuple[Settings, ...]:
+        return tuple(node.settings for node in self.nodes)
 
     def find_all_parts(self, settings: Settings) -> frozenset[Part]:
         """What ``settings`` reduce in any layer of the model."""
         found = (settings.find_parts(each, self.resolutions) for each in self.resolutions)
         return frozenset().union(*found)
 
-    def add(self, added: Settings) -> SettingsStack:
-        """Also reduce as ``added`` says.
+    def add(self, node: AppliedNode) -> SettingsStack:
+        """Also reduce as ``node`` says.
 
         Raises ValueError where it would reduce tokens that earlier settings already reduce:
         a grid that was merged cannot be merged or downsampled again.
         """
+        added = node.settings
         for earlier in self.settings:
             shared = self._find_shared_parts(earlier, added)
             if shared and earlier.window.overlaps(added.window):
@@ -39,7 +59,7 @@ class SettingsStack:
                     f"it already reduces from {earlier.window}; expected windows "
                     f"(start_percent, end_percent) that do not overlap, or another target"
                 )
-        return SettingsStack(self.resolutions, (*self.settings, added))
+        return SettingsStack(self.resolutions, (*self.nodes, node))
 
     def _find_shared_parts(self, one: Settings, other: Settings) -> frozenset[Part]:
         found = (
@@ -48,11 +68,10 @@ class SettingsStack:
         )
         return frozenset().union(*found)
 
-    def explain_idle(self) -> str:
-        """Why a run in which no layer was reduced or skipped had none to reduce."""
-        if any(map(self.find_all_parts, self.settings)):
-            windows = " or ".join(str(settings.window) for settings in self.settings)
-            return f"none of its steps lies in {windows} of the schedule"
+    def explain_idle(self, settings: Settings) -> str:
+        """Why a run in which they reduced and skipped no layer had none to reduce."""
+        if self.find_all_parts(settings):
+            return f"none of its steps lies in {settings.window} of the schedule"
         if not self.resolutions:
             return "this model has no self-attention"
         finest, *coarser = self.resolutions

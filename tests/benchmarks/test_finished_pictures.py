@@ -20,7 +20,7 @@ CAPTIONS = (
     "a green triangle on bricks",
 )
 STEPS = 10
-DOWNSAMPLE, MERGE = "TokenDownsample", "TokenMerge"
+DOWNSAMPLE, MERGE = "TokenDownsampleAdvanced", "TokenMergeAdvanced"
 
 
 @cache

@@ -80,8 +80,6 @@ def test_seeds_draw_other_groups_and_other_keys():
         (TokenGrid(1, 40), MergeSettings(), "grid 1x40 is smaller than one 2x2 cell"),
         (TokenGrid(4, 6), MergeSettings(), "24 tokens are too few for merging to pay"),
         (TokenGrid(16, 16), MergeSettings(ratio=0.1), "merging 25 of 256 tokens costs more"),
-        (TokenGrid(8, 8), MergeSettings(min_tokens=65), "64 tokens are fewer than min_tokens"),
-        (TokenGrid(8, 8), DownsampleSettings(min_tokens=65), "64 tokens are fewer than min_tokens"),
         (TokenGrid(8, 8), DownsampleSettings(factor=1.0, max_tokens=64), "64 tokens are within"),
     ],
 )

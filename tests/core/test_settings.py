@@ -7,9 +7,7 @@ from token_merge.tome_core.settings import DownsampleSettings, MergeSettings
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"ratio": 0.9}, r"ratio is 0.9, expected 0.0 to 0.75 with stride_x 2 and stride_y 2"),
-        ({"ratio": 0.95, "stride_x": 8, "stride_y": 8}, "expected 0.0 to 0.9"),
-        ({"ratio": 0.1, "stride_x": 1, "stride_y": 1}, "expected 0.0 to 0.0 "),
+        ({"ratio": 0.95}, "ratio is 0.95, expected 0.0 to 0.9"),
         ({"ratio": -0.1}, "ratio is -0.1"),
         ({"ratio": float("nan")}, "ratio is nan"),
         ({"stride_x": 0}, "stride_x is 0, expected a whole number from 1 to 8"),
@@ -38,13 +36,34 @@ def test_bad_downsample_settings_are_refused_by_name_value_and_range(inputs, mes
         DownsampleSettings(**inputs)
 
 
-def test_the_ratio_may_reach_all_sources():
-    assert MergeSettings(ratio=0.75).ratio == 0.75
-    assert MergeSettings(ratio=0.9, stride_x=4, stride_y=4).ratio == 0.9
+@pytest.mark.parametrize(
+    ("inputs", "acts_as"),
+    [
+        ({"ratio": 0.75}, 0.75),
+        ({"ratio": 0.9}, 0.75),
+        ({"ratio": 0.9, "stride_x": 4, "stride_y": 4}, 0.9),
+        ({"ratio": 0.9, "stride_x": 1}, 0.5),
+        ({"ratio": 0.9, "matching": "random"}, 0.9),
+    ],
+)
+def test_the_ratio_acts_as_at_most_what_the_strides_allow_and_that_is_said(inputs, acts_as):
+    settings = MergeSettings(**inputs)
+    assert settings.acting_ratio == acts_as
+    said = f"ratio {settings.ratio:g} acts as {acts_as:g}, the most that stride_x"
+    assert [said in remark for remark in settings.remarks] == [True] * (acts_as < settings.ratio)
+
+
+@pytest.mark.parametrize("inputs", [{"method": "area"}, {"proportional_attention": False}])
+def test_a_local_window_without_drawn_and_weighted_keys_is_left_out_and_that_is_said(inputs):
+    (said,) = DownsampleSettings(local_window=16, **inputs).remarks
+    assert "local_window is left out: it needs method 'interleaved' or 'stratified'" in said
+    assert DownsampleSettings(local_window=16, **inputs).find_local_window(16) == 0
+    assert not DownsampleSettings(**inputs).remarks
 
 
 def test_settings_that_reduce_nothing_say_so():
     assert MergeSettings(ratio=0.0).is_identity
+    assert MergeSettings(ratio=0.5, stride_x=1, stride_y=1).is_identity
     assert DownsampleSettings(factor=1.0).is_identity
     assert not DownsampleSettings(factor=1.0, factor_level_2=2.0).is_identity
     assert not MergeSettings().is_identity

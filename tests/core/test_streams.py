@@ -8,11 +8,9 @@ from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
     LayerTokens,
-    MergeSettings,
     Plan,
     Stream,
     TokenGrid,
-    TransformerSettings,
     choose_strided,
     match_global,
     plan_layer,
@@ -101,9 +99,3 @@ def test_keys_are_chosen_where_values_are_averaged():
     x = torch.tensor([1.0, 2.0, 3.0, 10.0])[None, None, :, None]
     assert plan.choose(x).item() == 10.0
     assert plan.merge(x).item() == 4.0
-
-
-def test_settings_keep_blocks_at_either_end():
-    keeps = MergeSettings(transformer=TransformerSettings(2, 1)).transformer.keeps
-    assert [keeps(block, 5) for block in range(5)] == [True, True, False, False, True]
-    assert not any(DownsampleSettings().transformer.keeps(block, 5) for block in range(5))

@@ -36,7 +36,8 @@ def test_merged_queries_and_interleaved_keys_compose(
     with caplog.at_level(logging.INFO, logger="token_merge"):
         picture = denoise(attention_log.watch(model))
     assert (128 // 4, 64) in attention_log.lengths, "the queries are not in four groups"
-    assert "from 256 tokens to 128 queries, 64 keys and values" in caplog.text
+    assert "256 tokens, attention computes 128 queries." in caplog.text
+    assert "256 tokens, attention reads 64 keys." in caplog.text
     alone = denoise(token_merge(unet("SD15"), target="queries"))
     assert 0 < (picture - alone).norm() / alone.norm() < 0.3
 

@@ -1,10 +1,20 @@
-"""What a user reads in the log: once per run, never nothing."""
+"""What a user reads in the console: once per run, never nothing."""
+
+import pytest
 
 
 def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15")), steps=3)
     assert messages() == [
-        "Token Merge: 3 layers reduced from 256 tokens to 128 queries, 128 keys and values."
+        "Token Merge: 3 layers: 256 tokens, attention computes 128 queries and reads 128 keys."
+    ]
+
+
+def test_each_node_says_what_it_did(unet, token_merge, token_downsample, denoise, messages):
+    denoise(token_downsample(token_merge(unet("SD15"), target="queries")))
+    assert messages() == [
+        "Token Merge: 3 layers: 256 tokens, attention computes 128 queries.",
+        "Token Downsample: 3 layers: 256 tokens, attention reads 64 keys.",
     ]
 
 
@@ -13,7 +23,7 @@ def test_each_run_has_a_report_of_its_own(unet, token_merge, denoise, messages):
     denoise(model, size=(16, 16))
     denoise(model, size=(8, 8))
     assert len(messages()) == 2
-    assert "from 64 tokens" in messages()[1]
+    assert ": 64 tokens" in messages()[1]
 
 
 def test_a_model_without_attention_at_that_resolution_says_what_to_choose(
@@ -31,6 +41,14 @@ def test_a_window_between_two_steps_says_so(unet, token_merge, denoise, messages
     assert "none of its steps lies in 99.8% to 99.9% of the schedule" in message
 
 
+def test_of_two_nodes_the_idle_one_says_why(unet, token_merge, denoise, messages):
+    model = token_merge(unet("SD15"), end_percent=0.998)
+    denoise(token_merge(model, start_percent=0.998, end_percent=0.999), steps=2)
+    did, idle = messages()
+    assert "3 layers: 256 tokens" in did
+    assert "none of its steps lies in 99.8% to 99.9% of the schedule" in idle
+
+
 def test_a_picture_of_one_row_steps_aside_with_the_reason(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15")), size=(1, 32))
     assert any("grid 1x32 is smaller than one 2x2 cell" in message for message in messages())
@@ -39,4 +57,20 @@ def test_a_picture_of_one_row_steps_aside_with_the_reason(unet, token_merge, den
 
 def test_a_picture_of_one_row_is_merged_by_cells_that_fit(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15"), stride_y=1, stride_x=4), size=(1, 32))
-    assert "3 layers reduced from 32 tokens to 16 queries" in messages()[0]
+    assert "3 layers: 32 tokens, attention computes 16 queries" in messages()[0]
+
+
+def test_a_ratio_that_acts_as_less_is_said(unet, token_merge, denoise, messages):
+    denoise(token_merge(unet("SD15"), ratio=0.9))
+    assert any("ratio 0.9 acts as 0.75, the most that stride_x 2" in each for each in messages())
+
+
+@pytest.mark.parametrize("name", ["merge_mlp", "merge_cross_attention"])
+def test_what_acts_on_unets_alone_is_said(name, flux, token_merge, denoise, messages):
+    denoise(token_merge(flux, **{name: True}))
+    assert any(f"{name} acts on UNets only, not on Flux" in each for each in messages())
+
+
+def test_inputs_that_reduce_nothing_are_said_when_the_node_is_applied(unet, token_merge, messages):
+    token_merge(unet("SD15"), ratio=0.0)
+    assert messages() == ["Token Merge: with these inputs every layer keeps all its tokens."]

@@ -1,4 +1,4 @@
-"""Help pages and README say of every input what its schema says."""
+"""Help pages say of every input what its schema says."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from comfy_api.latest import io
 ROOT = Path(__file__).parents[2]
 NODES = asyncio.run(asyncio.run(token_merge.comfy_entrypoint()).get_node_list())
 SCHEMAS = {node.GET_SCHEMA().node_id: node.GET_SCHEMA() for node in NODES}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "web" / "docs").glob("*.md"))]
 EVERY_NODE = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 
 
-# A row of a table in the README; an item of a list on a help page, whose pane is narrow.
-ROW = re.compile(
-    r"^\| `(?P<name>\w+)` \| (?P<default>[^|]*) \| (?P<accepted>[^|]*) \|", re.MULTILINE
-)
+# A list and no table, since the pane of a help page is narrow.
 ITEM = re.compile(r"^- `(?P<name>\w+)` \((?P<default>[^;]*); (?P<accepted>[^)]*)\):", re.MULTILINE)
 
 
@@ -56,13 +52,6 @@ def _written(value: object) -> str:
 def test_help_page_lists_every_input(schema: io.Schema) -> None:
     text = (ROOT / "web" / "docs" / f"{schema.node_id}.md").read_text(encoding="utf-8")
     assert stated(ITEM, text) == expected(schema)
-
-
-@EVERY_NODE
-def test_readme_lists_every_input(schema: io.Schema) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.split(f"\n### {schema.display_name}\n")[1].split("\n### ")[0].split("\n## ")[0]
-    assert stated(ROW, section) == expected(schema)
 
 
 def test_every_help_page_belongs_to_a_node() -> None:

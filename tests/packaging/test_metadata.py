@@ -8,6 +8,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 from comfy_cli.registry.config_parser import extract_node_configuration
+from token_merge.nodes import NODES
 
 ROOT = Path(__file__).parents[2]
 CONFIG = extract_node_configuration(str(ROOT / "pyproject.toml"))
@@ -50,4 +51,4 @@ def test_icon_exists_and_is_small_enough_for_the_registry() -> None:
 def test_comfyui_finds_the_folder_with_the_help_pages() -> None:
     folder = sys.modules["token_merge"].WEB_DIRECTORY
     pages = {page.stem for page in (ROOT / folder / "docs").glob("*.md")}
-    assert pages == {"TokenMerge", "TokenDownsample"}
+    assert pages == {node.GET_SCHEMA().node_id for node in NODES}

@@ -114,7 +114,7 @@ def test_a_workflow_opens_from_the_template_browser(page):
     wait_for(lambda: "TokenMerge" in page.execute_script(types))
 
 
-@pytest.mark.parametrize("name", ["Token Merge", "Token Downsample"])
+@pytest.mark.parametrize("name", ["Token Merge (ToMe)", "Token Downsample (ToDo)"])
 def test_node_search_finds_our_node(page, name):
     canvas = page.find_element(By.CSS_SELECTOR, "canvas")
     ActionChains(page).move_to_element_with_offset(canvas, 0, 100).double_click().perform()

@@ -1,4 +1,4 @@
-"""Blocks that stay whole, attention that is not the picture's own, and models out of reach."""
+"""Attention that is not the picture's own, and models out of reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import torch
 from support.attention_record import AttentionRecord
-from support.expected import LAID_OUT_ANEW, pair_calls
+from support.expected import LAID_OUT_ANEW
 from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
@@ -23,20 +23,6 @@ CROSS_ATTENTION = [
 def node(request, token_merge, token_downsample):
     windowless = partial(token_downsample, local_window="off")
     return token_merge if request.param == "merge" else windowless
-
-
-@pytest.mark.parametrize("family", [f for f in REACHED if f.name not in LAID_OUT_ANEW], ids=str)
-def test_first_and_last_blocks_stay_whole_where_models_tell_them(family, node, caplog):
-    model = node(family.build(), keep_first_blocks=1, keep_last_blocks=1)
-    record = record_call(model, family, RUN)
-    main = [pair for pair in pair_calls(record, family, RUN) if pair.kinds]
-    blocks = [pair.asked.block for pair in main]
-    kept = {blocks[0], blocks[-1]}
-    for pair, block in zip(main, blocks, strict=True):
-        whole = pair.reached.lengths == pair.asked.lengths
-        assert whole is (block is not None and block in kept)
-    said = [r.message for r in caplog.records if "keep_first_blocks and keep_last" in r.message]
-    assert len(said) == (1 if None in blocks else 0)
 
 
 @pytest.mark.parametrize("family", CROSS_ATTENTION, ids=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from .attention import TransformerCall, attend
 from .families import Family
 from .layout import read_layout
 
-logger = logging.getLogger("token_merge")
-
 
 @dataclass(frozen=True)
 class Transformer:
@@ -31,22 +28,14 @@ class Transformer:
     resolutions = (1,)
     """All blocks have the same grid."""
 
-    def check(self, settings: Settings) -> None:
+    def check(self, settings: Settings) -> tuple[str, ...]:
         name = self.family.name
         if settings.mixes_keys:
             raise ValueError(
                 f"matching is 'toma', expected 'local', 'global', 'k-th' or 'random' with "
                 f"{name}: its keys carry positions, which weighted sums would blur"
             )
-        for unet_input in settings.unet_inputs:
-            logger.warning("Token Merge: %s acts on UNets only, not on %s.", unet_input, name)
-        kept = settings.transformer.keep_first_blocks or settings.transformer.keep_last_blocks
-        if kept and not self.family.blocks:
-            logger.warning(
-                "Token Merge: keep_first_blocks and keep_last_blocks have no effect: "
-                "%s does not tell which of its blocks is running.",
-                name,
-            )
+        return tuple(f"{each} acts on UNets only, not on {name}" for each in settings.unet_inputs)
 
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
         """Nothing: attention is overridden call by call."""

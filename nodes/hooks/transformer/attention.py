@@ -16,7 +16,6 @@ from torch import Tensor
 
 from ....tome_core.plan import Plan, Skipped
 from ....tome_core.proportional import expand_mask
-from ....tome_core.settings import Settings
 from ....tome_core.tokens import take_for_groups, take_tokens
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
@@ -40,9 +39,6 @@ class Block:
     @property
     def key(self) -> tuple[int | str, ...]:
         return ("block", self.number)
-
-    def is_kept(self, settings: Settings) -> bool:
-        return self.total > 0 and settings.transformer.keeps(self.number, self.total)
 
     def __str__(self) -> str:
         return f"block {self.number}"
@@ -115,7 +111,7 @@ def _plan(
     stream = call.layout.find_stream(tokens, options)
     if isinstance(stream, Skipped):
         if block.total:
-            report.skip(block, stream.reason)
+            report.skip(acting, block, stream.reason)
         else:
             # It may be right: such a model also attends among the prompt's tokens alone.
             report.excuses.add(stream.reason)
@@ -125,26 +121,21 @@ def _plan(
         """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
         return stream.take_picture(tensors.k).mean(dim=1)
 
+    if tensors.mask is not None and not _fits(tensors.mask, tokens):
+        shape = tuple(tensors.mask.shape)
+        reason = f"its mask of shape {shape} does not fit its {tokens} tokens"
+        report.skip(acting, block, reason)
+        return None
+
     device = tensors.k.device
     no_window = explain_no_window(call.earlier)
-    plans = _skip_other_masks(tensors.mask, tokens) or plan_attention(
-        call.model, acting, block, stream, device, find_metric, no_window
-    )
-    if isinstance(plans, Skipped):
-        report.skip(block, plans.reason)
-        return None
-    report.reduce(block, *plans.count(tokens))
-    return plans
+    return plan_attention(call.model, acting, block, stream, device, find_metric, no_window)
 
 
-def _skip_other_masks(mask: Tensor | None, tokens: int) -> Skipped | None:
-    """Where the mask has not one column for each key and one row for each query."""
-    if mask is None:
-        return None
+def _fits(mask: Tensor, tokens: int) -> bool:
+    """True where it has one column for each key and one row for each query."""
     sides = (*[1] * (2 - mask.ndim), *mask.shape)[-2:]
-    if {*sides} <= {1, tokens} and (sides[-1] == tokens or tokens == 1):
-        return None
-    return Skipped(f"its mask of shape {tuple(mask.shape)} does not fit its {tokens} tokens")
+    return {*sides} <= {1, tokens} and (sides[-1] == tokens or tokens == 1)
 
 
 def _reduce(plans: LayerPlans, call: AttentionCall) -> AttentionCall:

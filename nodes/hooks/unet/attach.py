@@ -34,8 +34,9 @@ class UNet:
     def resolutions(self) -> tuple[int, ...]:
         return tuple(sorted({layer.downsample for layer in self.layers}))
 
-    def check(self, settings: Settings) -> None:
-        """Every setting fits a UNet."""
+    def check(self, settings: Settings) -> tuple[str, ...]:
+        """Every input acts on a UNet."""
+        return ()
 
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
         for layer in self.layers:

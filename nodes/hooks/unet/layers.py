@@ -9,8 +9,6 @@ from comfy.ldm.modules.attention import SpatialTransformer
 from comfy.ldm.modules.diffusionmodules.openaimodel import Downsample, UNetModel, Upsample
 from torch import nn
 
-from ....tome_core.settings import Settings
-
 LayerKey = tuple[str, int, int]
 
 
@@ -35,10 +33,6 @@ class SelfAttentionLayer:
     @property
     def key(self) -> LayerKey:
         return (self.block, self.number, self.index)
-
-    def is_kept(self, settings: Settings) -> bool:
-        """False: the settings that keep blocks whole are for transformers."""
-        return False
 
     def __str__(self) -> str:
         return f"{self.block} {self.number}.{self.index}"

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ....tome_core.grid import TokenGrid
-from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
 from ..attention_call import OVERRIDE_KEY, explain_no_window
 from ..model_call import find_call
@@ -65,16 +64,14 @@ def reduce_self_attention(
     acting = find_acting(call.model, layer.downsample) if layer else {}
     if layer is None or not acting or _is_temporal(call, n, extra_options):
         return n, context, value
-    report = call.model.run.report
     reason = _explain_skip(call, layer, (n, context, value), extra_options)
     if reason:
-        report.skip(layer, reason)
+        call.model.run.report.skip(acting, layer, reason)
         return n, context, value
     grid = TokenGrid.from_activations(extra_options["activations_shape"])
     no_window = explain_no_window(call.earlier)
     plans = plan_attention(call.model, acting, layer, Stream(grid), n.device, lambda: n, no_window)
-    if isinstance(plans, Skipped):
-        report.skip(layer, plans.reason)
+    if plans is None:
         return n, context, value
     # Without the plan of the keys, which must be gone when memory peaks in the MLP.
     restores = plans.queries or plans.groups
@@ -82,7 +79,6 @@ def reduce_self_attention(
     call.running = RunningBlock(
         layer, plans.sizes, plans.window, outputs, plans.cross_attention, plans.mlp
     )
-    report.reduce(layer, *plans.count(grid.tokens))
     return _reduce(plans, n, context, value)
 
 
@@ -112,8 +108,10 @@ def restore_self_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     outputs, running.outputs, running.sizes, running.window = running.outputs, None, None, None
     if outputs is None:
         return n
-    given = outputs.groups.order.shape[1] if outputs.groups else outputs.count(0)[1]
-    _check_length(n, given)
+    if outputs.groups:
+        _check_length(n, outputs.groups.order.shape[1])
+    elif outputs.queries:
+        _check_length(n, outputs.queries.slots)
     return outputs.restore(n)
 
 
@@ -133,7 +131,9 @@ def reduce_cross_attention(
     elif n.shape[:2] != plan.shape:
         reason = "another node changed the tokens of cross-attention"
     if reason:
-        call.model.run.report.skip(running.layer, reason)
+        acting = find_acting(call.model, running.layer.downsample)
+        merging = [each for each, parts in acting.items() if "queries of cross-attention" in parts]
+        call.model.run.report.skip(merging, running.layer, reason)
         running.cross_attention = None
         return n, context, value
     return plan.merge(n), context, value

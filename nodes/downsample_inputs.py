@@ -1,0 +1,78 @@
+"""The inputs of Token Downsample, from which both of its nodes take theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from comfy_api.latest import io
+
+from ..tome_core.checks import check_choice
+from ..tome_core.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
+from . import inputs
+
+WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}
+"""The choices of ``local_window`` as settings."""
+
+
+def read(values: dict[str, Any]) -> DownsampleSettings:
+    """Settings from the values of inputs; defaults for those that a node lacks."""
+    chosen = values.get("local_window", "auto")
+    check_choice("local_window", chosen, tuple(WINDOWS))
+    return inputs.make_settings(DownsampleSettings, {**values, "local_window": WINDOWS[chosen]})
+
+
+def list_inputs() -> list[io.Input]:
+    """In the order of the Advanced node."""
+    return [
+        inputs.model_input(),
+        _factor(
+            "factor",
+            "Divides the height and the width of the grid of keys and values, in the layers at "
+            "the finest resolution at which this model has self-attention. 2 keeps a quarter of "
+            "the keys and values. 1 changes nothing there.",
+            default=2.0,
+        ),
+        _factor(
+            "factor_level_2",
+            "UNets: the same for the layers at the next coarser resolution. Useful for very large "
+            "pictures.",
+        ),
+        io.Combo.Input(
+            "method",
+            options=list(METHODS),
+            default=METHODS[0],
+            tooltip="How keys and values are resampled. stratified keeps a random token of each "
+            "cell and picks again in every layer and step, so that errors do not add up. "
+            "interleaved also splits the queries into groups, and each group reads its own random "
+            "keys: nearer to the plain picture. nearest-exact always keeps the token in the "
+            "middle.",
+        ),
+        io.Combo.Input(
+            "local_window",
+            options=list(WINDOWS),
+            default="auto",
+            tooltip="Side, in tokens, of the neighbourhood around each query in which all keys "
+            "stay exact. factor then acts on the keys farther away. auto: 16 on transformers, off "
+            "on UNets, where it does not pay.",
+        ),
+        *inputs.percent_window("downsampling"),
+        inputs.max_tokens(
+            "Where the factors would keep more keys and values than this in a layer they act on, "
+            "the grid is downsampled more."
+        ),
+        _factor(
+            "temporal_factor",
+            "Video transformers: divides the number of frames of keys and values too. 1 keeps "
+            "every frame.",
+        ),
+        inputs.proportional_attention(
+            "Transformers: ", "Without this, the prompt gains weight against the picture."
+        ),
+        inputs.seed_input("the tokens and groups that are random"),
+    ]
+
+
+def _factor(name: str, tooltip: str, *, default: float = 1.0) -> io.Input:
+    return io.Float.Input(
+        name, default=default, min=MIN_FACTOR, max=MAX_FACTOR, step=0.25, tooltip=tooltip
+    )

@@ -1,0 +1,46 @@
+"""What is said of a run: in the console, on the nodes, and to listeners."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from .model_call import Attached, Run
+from .page import write_on_node
+from .run_report import RunSummary
+
+logger = logging.getLogger("token_merge")
+
+SECONDS_BETWEEN = 5.0
+"""Of the texts on a node while a run goes on."""
+
+
+def tell_progress(attached: Attached, run: Run, step: int) -> None:
+    """On the nodes alone, every few seconds."""
+    now = time.monotonic()
+    if now - run.told < SECONDS_BETWEEN:
+        return
+    run.told = now
+    where = f"step {step + 1} of {len(run.sigmas) - 1}"
+    for node in attached.stack.nodes:
+        lines = run.report.describe(node.settings).lines
+        write_on_node(node.node_id, "\n".join((*lines, *node.remarks, where)))
+
+
+def tell_end(attached: Attached, run: Run) -> None:
+    """Everything, once."""
+    said: list[tuple[str, str]] = []
+    for node in attached.stack.nodes:
+        settings, name = node.settings, node.settings.node_name
+        outcome = run.report.describe(settings)
+        idle = run.report.explain_idle(settings, attached.stack.explain_idle(settings))
+        left = [*outcome.left, *node.remarks, *filter(None, [idle])]
+        for line in outcome.done:
+            logger.info("%s: %s.", name, line)
+        for line in left:
+            logger.warning("%s: %s.", name, line)
+        seconds = run.clock.describe(settings)
+        write_on_node(node.node_id, "\n".join(filter(None, [*outcome.done, *left, seconds])))
+        said += [(name, line) for line in (*outcome.done, *left)]
+    for listener in attached.listeners:
+        listener(RunSummary(tuple(said)))

@@ -1,0 +1,50 @@
+"""What every node that reduces the tokens of a model has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comfy.model_patcher import ModelPatcher
+from comfy_api.latest import io
+
+from ..tome_core.settings import Settings
+from . import inputs
+from .hooks.registry import attach
+
+ALIASES = ("accelerate", "faster", "speed up", "optimize", "performance", "vram", "attention")
+
+
+class ReductionNode(io.ComfyNode):
+    """Takes a MODEL and returns a patched clone. Its nodes define a schema and ``execute``."""
+
+    @staticmethod
+    def make_schema(
+        node_id: str,
+        display_name: str,
+        description: str,
+        aliases: Sequence[str],
+        widgets: list[io.Input],
+    ) -> io.Schema:
+        return io.Schema(
+            node_id=node_id,
+            display_name=display_name,
+            category="model/patch",
+            description=description,
+            search_aliases=[*aliases, *ALIASES],
+            inputs=widgets,
+            outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
+            hidden=[io.Hidden.unique_id],
+        )
+
+    @classmethod
+    def validate_inputs(
+        cls, start_percent: float | None = None, end_percent: float | None = None
+    ) -> bool | str:
+        """Refuse what the ranges of single inputs cannot, before any node of the graph runs."""
+        return inputs.explain_window(start_percent, end_percent) or True
+
+    @classmethod
+    def patch(cls, model: ModelPatcher, settings: Settings) -> io.NodeOutput:
+        """``model`` with these settings, which report on this node of the page."""
+        node_id = cls.hidden.unique_id if cls.hidden else None
+        return io.NodeOutput(attach(model, settings, node_id))

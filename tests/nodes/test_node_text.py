@@ -1,0 +1,105 @@
+"""What a node writes on itself: through the server's own call, where there is a server."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from comfy_api.latest import io
+from support.small_models import UNREACHED
+from token_merge.nodes.hooks import reporting
+from token_merge.nodes.hooks.registry import attach, listen
+from token_merge.tome_core import DownsampleSettings, MergeSettings
+from token_merge.tome_core.schedule import PercentWindow
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """(node, text), in the order in which the server was told."""
+    found = []
+    server = ModuleType("server")
+    instance = SimpleNamespace(send_progress_text=lambda text, node: found.append((node, text)))
+    server.PromptServer = SimpleNamespace(instance=instance)
+    monkeypatch.setitem(sys.modules, "server", server)
+    return found
+
+
+def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
+    model = attach(unet("SD15"), MergeSettings(target="queries"), "4")
+    denoise(attach(model, DownsampleSettings(), "5:2"))
+    (first, merged), (second, downsampled) = written
+    assert (first, second) == ("4", "5:2")
+    assert merged.startswith("3 layers: 256 tokens, attention computes 128 queries\n")
+    assert downsampled.startswith("3 layers: 256 tokens, attention reads 64 keys\n")
+    assert all(text.endswith(" s per step") for _, text in written)
+
+
+def test_exact_steps_of_the_same_run_are_what_a_speed_up_is_told_against(unet, denoise, written):
+    window = PercentWindow(0.5, 1.0)
+    denoise(attach(unet("SD15"), MergeSettings(window=window), "4"), steps=6)
+    ((_, text),) = written
+    assert "x as fast in 3 steps as in 2 steps without our nodes" in text
+
+
+def test_without_exact_steps_no_speed_up_is_told(unet, denoise, written):
+    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=4)
+    assert "as fast" not in written[0][1]
+
+
+def test_a_long_run_tells_how_far_it_is(unet, denoise, written, monkeypatch):
+    monkeypatch.setattr(reporting, "SECONDS_BETWEEN", 0.0)
+    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3)
+    steps = [text.splitlines()[-1] for _, text in written[:-1]]
+    assert steps == ["step 1 of 3", "step 2 of 3", "step 3 of 3"]
+    assert "3 layers: 256 tokens" in written[1][1]
+
+
+def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
+    attach(UNREACHED[0].build(), MergeSettings(), "4")
+    ((node, text),) = written
+    assert node == "4"
+    assert "passes through unchanged: its attention cannot be reached" in text
+
+
+def test_inputs_that_reduce_nothing_say_so_when_the_node_is_applied(unet, written):
+    attach(unet("SD15"), MergeSettings(ratio=0.0), "4")
+    assert written == [("4", "with these inputs every layer keeps all its tokens")]
+
+
+def test_what_was_clamped_or_left_out_is_told(flux, denoise, written):
+    denoise(attach(flux, MergeSettings(ratio=0.9, merge_mlp=True), "4"), steps=1)
+    (_, text) = written[-1]
+    assert "ratio 0.9 acts as 0.75" in text
+    assert "merge_mlp acts on UNets only" in text
+
+
+def test_nothing_is_told_without_a_node_or_a_server(unet, denoise, written, monkeypatch):
+    denoise(attach(unet("SD15"), MergeSettings()), steps=1)
+    monkeypatch.delattr(sys.modules["server"].PromptServer, "instance")
+    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=1)
+    assert written == []
+
+
+def test_a_listener_hears_of_each_run_of_its_clone_alone(unet, denoise):
+    heard = []
+    model = attach(unet("SD15"), DownsampleSettings())
+    listening = listen(model, heard.append)
+    denoise(model)
+    assert heard == []
+    denoise(listening)
+    denoise(listening)
+    assert [summary.lines for summary in heard] == [
+        (("Token Downsample", "3 layers: 256 tokens, attention reads 64 keys"),)
+    ] * 2
+
+
+def test_a_model_without_our_nodes_has_nothing_to_hear(unet, denoise):
+    denoise(listen(unet("SD15"), pytest.fail))
+
+
+def test_every_node_asks_the_server_for_its_own_number():
+    from token_merge.nodes import NODES
+
+    for node in NODES:
+        assert io.Hidden.unique_id in node.GET_SCHEMA().hidden
