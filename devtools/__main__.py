@@ -12,8 +12,10 @@ from types import FrameType
 from typing import NoReturn
 
 from . import comfyui, sandbox
+from .progress import Progress
 
-# One line a command: its name, the module here whose ``main(arguments)`` runs it, what it does.
+# One line a command: its name, the module here whose ``main(arguments)`` runs it, what it does. The
+# module of its name in ``options`` has its command line.
 COMMANDS = {
     "demo": ("demo", "generate with and without the nodes: seconds per step, and a picture"),
     "test": ("check", "lint, types and tests, on a real ComfyUI; takes pytest's arguments"),
@@ -31,12 +33,17 @@ def main() -> int:
         print("usage: python -m devtools COMMAND [--help | options]\n", *lines, sep="\n")
         return 0 if name in ("-h", "--help") else 2
     try:
+        sandbox.check_python()
+        # Help and mistakes are answered here, before anything is built.
+        importlib.import_module(f".options.{name}", __package__).parse(sys.argv[2:])
         ready = sandbox.ready()
     except (sandbox.SandboxError, comfyui.ComfyUIError) as error:
         print(f"devtools: {error}", file=sys.stderr)
         return 1
     if Path(sys.prefix) == ready.python.parent.parent:
-        return importlib.import_module(f".{COMMANDS[name][0]}", __package__).main(sys.argv[2:])
+        with Progress(f"Loading {name}"):
+            command = importlib.import_module(f".{COMMANDS[name][0]}", __package__)
+        return command.main(sys.argv[2:])
     return _hand_over(ready)
 
 

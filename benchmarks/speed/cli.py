@@ -9,19 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from .. import loading, machine
+from ..waiting import waiting
+from .options import parse
 from .results import Results
 
-PARTS = (
-    "unet",
-    "attention",
-    "transformer",
-    "planning",
-    "similarity",
-    "correction",
-    "compile",
-    "published",
-)
-CLIPS = ("flux-1024", "flux-2048", "wan-480p")
 WIDTH = 124
 """Of the tables; a narrower terminal breaks their lines, which is better than losing columns."""
 RESULTS = Path(__file__).absolute().parent / "results"
@@ -29,7 +20,7 @@ RESULTS = Path(__file__).absolute().parent / "results"
 
 def main(arguments: list[str]) -> int:
     """0 where everything was measured, 1 where a variant of ours failed, 130 when interrupted."""
-    options = _parse(arguments)
+    options = parse(arguments)
     console = Console()
     console.width = max(console.width, WIDTH)
     try:
@@ -43,12 +34,15 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if options.pack:
         from .packing import pack
 
-        console.print(pack(options.pack), soft_wrap=True)
+        with waiting(console, "Packing"):
+            text = pack(options.pack)
+        console.print(text, soft_wrap=True)
         return 0
     if options.draw:
         return _report(Results.read(options.draw), options.draw, console)
-    loading.load(options.device)
-    _check_device(options.device)
+    with waiting(console, "Importing ComfyUI"):
+        loading.load(options.device)
+        _check_device(options.device)
     out = options.out or RESULTS / machine.name_folder(options.device)
     results = Results() if options.quick else Results.read(out)
     results.machine = machine.describe(options.device, loading.ROOT)
@@ -91,70 +85,9 @@ def _report(results: Results, out: Path, console: Console) -> int:
             f"No matplotlib here: `python -m devtools bench --draw {out}` draws elsewhere"
         )
     else:
-        for file_ in draw(results, out):
+        with waiting(console, "Drawing"):
+            files = draw(results, out)
+        for file_ in files:
             console.print(f"Plot: {file_}", soft_wrap=True)
     failed = [one for case in results.cases for one in case.measured if one.failed]
     return 1 if any(one.kind == "ours" for one in failed) else 0
-
-
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m devtools bench", description=__doc__)
-    parser.add_argument(
-        "part",
-        nargs="?",
-        choices=[*PARTS, "all"],
-        default="all",
-        help="whole models, one block's self-attention, diffusion transformers, planning alone, "
-        "what matching finds on photographs, what reducing keys does to attention there, "
-        "torch.compile, or the published table (all: on a CPU "
-        "without the last)",
-    )
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        choices=["sd15", "sdxl"],
-        default=["sd15", "sdxl"],
-        help="default: both",
-    )
-    parser.add_argument(
-        "--sizes", nargs="+", type=int, metavar="PIXELS", help="instead of the default sizes"
-    )
-    parser.add_argument(
-        "--clips",
-        nargs="+",
-        choices=CLIPS,
-        default=CLIPS,
-        help="pictures and videos of the part transformer; default: all",
-    )
-    parser.add_argument("--rounds", type=int, metavar="N", help="counted rounds of every case")
-    parser.add_argument(
-        "--variants",
-        choices=["core", "main", "all"],
-        help="default: core for large pictures, main for small ones",
-    )
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=float("inf"),
-        metavar="M",
-        help="start no round that would end later",
-    )
-    parser.add_argument(
-        "--out",
-        type=_path,
-        metavar="DIR",
-        help="default: benchmarks/speed/results/<processor or GPU>",
-    )
-    parser.add_argument("--quick", action="store_true", help="narrow models, small sizes: a test")
-    parser.add_argument(
-        "--pack", type=_path, metavar="DIR", help="make a folder to run on a bare GPU machine"
-    )
-    parser.add_argument(
-        "--draw", type=_path, metavar="DIR", help="tables and plots of results that lie there"
-    )
-    return parser.parse_args(arguments)
-
-
-def _path(text: str) -> Path:
-    return Path(text).absolute()

@@ -49,6 +49,8 @@ class Session:
 
     def __enter__(self) -> Session:
         self.progress.start()
+        # Goes on while models are built too, where no case is being measured.
+        self.progress.add_task("all that is measured", total=None)
         return self
 
     def __exit__(

@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..waiting import waiting
 from . import codec, text, weights
 from .examples import SOURCES, Examples
 from .network import Shape, build_network
@@ -49,8 +50,9 @@ def train(
     place: of the weights. until: a step to stop at before the end.
     """
     source = SOURCES[run.shape.kind]
-    data = source.load(run.folder, run.examples or source.count, EXAMPLES_SEED)
-    trainer, state = _prepare(run, data)
+    with waiting(console, "Drawing the examples and encoding their captions"):
+        data = source.load(run.folder, run.examples or source.count, EXAMPLES_SEED)
+        trainer, state = _prepare(run, data)
     scales = trainer.model.model.latent_format.scales.flatten()
     if run.checkpoint.exists():
         state.restore(run.checkpoint)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from devtools import cache, sandbox
+from devtools.progress import Progress
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ class Installer:
         python.parent.mkdir(parents=True)
         python.touch()
 
-    def _pip(self, folder: Path, *arguments: str | Path) -> None:
+    def _pip(self, folder: Path, progress: Progress, *arguments: str | Path) -> None:
         (folder / "half-installed").touch()
         if self.stops_at:
             raise self.stops_at
@@ -117,4 +118,24 @@ def test_a_second_process_waits_for_the_lock(tmp_path):
         second = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
         assert second.stdout is not None
         assert second.stdout.readline().startswith("Waiting for another set-up")
-    assert second.communicate(timeout=30)[0] == "mine\n"
+    assert second.communicate(timeout=30)[0].endswith("mine\n")
+
+
+def test_lines_of_pip_become_short_steps():
+    steps = {
+        "Collecting rich==15.0.0 (from -r /a/list.txt (line 13))": "collecting rich==15.0.0",
+        "Processing /opt/wheels/torch-2.13.0-cp311.whl": "processing torch-2.13.0-cp311.whl",
+        "  Downloading torch-2.13.0-cp311.whl (800 MB)": "downloading torch-2.13.0-cp311.whl",
+        "Installing collected packages: mpmath, torch": "installing 2 packages",
+        "Requirement already satisfied: pip in ./lib": None,
+        "": None,
+    }
+    assert {line: sandbox.describe(line) for line in steps} == steps
+
+
+def test_a_set_up_says_its_stages_once_each(own_comfyui, installer, capsys):
+    sandbox.ready()
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert lines[0].startswith("Setting up the sandbox")
+    assert lines[-1].startswith("The sandbox is ready")
+    assert len(lines) == len(set(lines)) < 10
