@@ -35,11 +35,12 @@ def main(arguments: list[str], kept: Path) -> int:
 
 
 def _train(options: argparse.Namespace, console: Console) -> None:
-    import torch
+    with waiting(console, "Importing what trains"):
+        import torch
 
-    from ..trained.network import SHAPES
-    from ..trained.recipe import ON_CPU, ON_GPU
-    from ..trained.train import TrainingRun, train
+        from ..trained.network import SHAPES
+        from ..trained.recipe import ON_CPU, ON_GPU
+        from ..trained.train import TrainingRun, train
 
     recipe = ON_GPU if options.device == "cuda" else ON_CPU[options.model]
     shape = SHAPES[options.model]()
@@ -51,7 +52,8 @@ def _train(options: argparse.Namespace, console: Console) -> None:
 
 
 def _measure(options: argparse.Namespace, console: Console) -> None:
-    from . import clip_session, session, tables
+    with waiting(console, "Importing what measures"):
+        from . import clip_session, session, tables
 
     console.width = max(console.width, tables.WIDTH)
     run = clip_session.run if options.model == "wan" else session.run
@@ -59,10 +61,10 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
 
 
 def _draw(options: argparse.Namespace, console: Console) -> None:
-    from . import clip_samples
-    from .drawing import draw
-
     with waiting(console, "Drawing"):
+        from . import clip_samples
+        from .drawing import draw
+
         files = [file for regime in options.regimes for file in draw(options, regime)]
         if options.model == "wan":
             files += clip_samples.draw(options.kept, options.weights)

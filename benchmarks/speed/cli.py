@@ -46,9 +46,9 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     out = options.out or RESULTS / machine.name_folder(options.device)
     results = Results() if options.quick else Results.read(out)
     results.machine = machine.describe(options.device, loading.ROOT)
-    # Only now: it imports ComfyUI.
-    from .plan import measure
-    from .session import Session
+    with waiting(console, "Importing what measures"):  # only now: it imports ComfyUI
+        from .plan import measure
+        from .session import Session
 
     deadline = time.monotonic() + 60 * options.minutes
     interrupted = False
