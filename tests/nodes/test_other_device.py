@@ -1,0 +1,114 @@
+"""On a GPU nothing of ours waits for it, copies to or from it, or mixes it with the CPU."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from support.other_device import DEVICE, OnDevice, OtherDevice
+from support.other_device_run import check_stays, run_on_both
+
+MERGE = {
+    "default": {},
+    "global": {"matching": "global"},
+    "k-th": {"matching": "k-th"},
+    "random": {"matching": "random"},
+    "first of each cell": {"random_destinations": False},
+    "queries": {"target": "queries"},
+    "keys and values": {"target": "keys and values"},
+    "unweighted": {"proportional_attention": False},
+    "plans kept": {"refresh_steps": 2},
+    "budget": {"max_tokens": 100},
+}
+ON_UNETS = {
+    "toma": {"matching": "toma"},
+    "cross-attention and MLP": {"merge_cross_attention": True, "merge_mlp": True},
+}
+DOWNSAMPLE = {
+    "default": {},
+    "stratified": {"method": "stratified", "local_window": "off"},
+    "interleaved": {"local_window": "off"},
+    "window": {"local_window": "8"},
+    "stratified window": {"method": "stratified", "local_window": "8"},
+    "nearest": {"method": "nearest"},
+    "nearest-exact": {"method": "nearest-exact"},
+    "bilinear": {"method": "bilinear"},
+    "area": {"method": "area"},
+    "max": {"method": "max"},
+    "unweighted": {"proportional_attention": False},
+    "not whole": {"factor": 2.75},
+    "budget": {"max_tokens": 100},
+}
+
+
+@pytest.mark.parametrize("model", ["SD15", "SDXL", "Flux"])
+@pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
+def test_merging_stays_on_its_device(model, inputs, unet, token_merge, denoise, monkeypatch):
+    sample = partial(denoise, size=(32, 32), steps=1)
+    check_stays(run_on_both(token_merge(unet(model), **inputs), sample, monkeypatch))
+
+
+@pytest.mark.parametrize("inputs", ON_UNETS.values(), ids=ON_UNETS)
+def test_what_merges_in_unets_alone_does_too(inputs, unet, token_merge, denoise, monkeypatch):
+    sample = partial(denoise, size=(32, 32), steps=1)
+    check_stays(run_on_both(token_merge(unet("SD15"), **inputs), sample, monkeypatch))
+
+
+@pytest.mark.parametrize("model", ["SD15", "SDXL", "Flux"])
+@pytest.mark.parametrize("inputs", DOWNSAMPLE.values(), ids=DOWNSAMPLE)
+def test_downsampling_stays_on_its_device(
+    model, inputs, unet, token_downsample, denoise, monkeypatch
+):
+    sample = partial(denoise, size=(33, 40), steps=1)
+    check_stays(run_on_both(token_downsample(unet(model), **inputs), sample, monkeypatch))
+
+
+@pytest.mark.parametrize("model", ["SD15", "Flux"])
+def test_both_together_do_too(model, unet, token_merge, token_downsample, denoise, monkeypatch):
+    both = token_downsample(token_merge(unet(model), target="queries"))
+    check_stays(run_on_both(both, partial(denoise, size=(32, 32), steps=1), monkeypatch))
+
+
+def wait(x):
+    return bool((x > 0).all())
+
+
+def copy(x):
+    return x + torch.tensor([1.0], device=DEVICE)
+
+
+def mix(x):
+    return x + torch.ones(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (wait, "wait"),
+        (lambda x: x[x > 0], "wait"),
+        (lambda x: x.nonzero(), "wait"),
+        (lambda x: x.tolist(), "wait"),
+        (copy, "copy"),
+        (lambda x: x.cpu(), "copy"),
+        (lambda x: x.to("cpu"), "copy"),
+        (lambda x: torch.ones(3).to(x.device), "copy"),
+        (mix, "mixed devices"),
+        (lambda x: torch.cat([x, torch.ones(1)]), "mixed devices"),
+    ],
+)
+def test_the_device_sees_what_it_has_to(function, kind, monkeypatch):
+    monkeypatch.setattr("support.other_device.OURS", (__file__,))
+    with OtherDevice() as device:
+        function(OnDevice(torch.ones(4)))
+    assert kind in {each.kind for each in device.crossings}
+
+
+def test_the_device_lets_pass_what_stays_on_it(monkeypatch):
+    monkeypatch.setattr("support.other_device.OURS", (__file__,))
+    with OtherDevice() as device:
+        x = OnDevice(torch.ones(4))
+        y = (x + 1.0).view(2, 2).mT @ torch.zeros(2, 3, device=x.device)
+        assert y.shape == (2, 3)
+        assert y.device == x.device
+    assert device.crossings == []

@@ -1,0 +1,232 @@
+"""Tensors that say they are on a GPU, on a machine without one.
+
+They hold a tensor of the CPU, on which every operation is really computed. So the code takes the
+paths of a GPU, with results that can be compared, and what a GPU would have to wait for is seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+DEVICE, CPU = torch.device("cuda", 0), torch.device("cpu")
+PACK = Path(__file__).parents[2]
+OURS = tuple(str(PACK / folder) for folder in ("nodes", "tome_core"))
+
+WAITS = {"item", "tolist", "nonzero", "argwhere", "masked_select", "unique", "equal", "numpy"}
+WAITS |= {f"__{name}__" for name in ("bool", "int", "float", "index", "array", "contains")}
+MAKERS = {"tensor", "as_tensor", "asarray", "new_tensor"}
+"""What makes a tensor of numbers of the host."""
+
+
+class OnDevice(Tensor):
+    """inner: the tensor of the CPU."""
+
+    inner: Tensor
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> OnDevice:
+        made = Tensor._make_wrapper_subclass(
+            cls,
+            inner.size(),
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=DEVICE,
+        )
+        made.inner = inner
+        return made
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, *_: Any, **__: Any) -> Any:
+        raise AssertionError(f"{func} was called outside of OtherDevice")
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """kind: "wait", "copy" or "mixed devices". place: file and line of our code."""
+
+    kind: str
+    operation: str
+    place: str
+
+
+class OtherDevice(TorchFunctionMode):
+    """Computes with ``OnDevice`` tensors; notes what our code would make a GPU wait for.
+
+    crossings: in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.crossings: list[Crossing] = []
+
+    def __enter__(self) -> OtherDevice:
+        # Else PyTorch would look for the GPU where a tensor is made on it.
+        self._was_initialized = torch.cuda._initialized
+        torch.cuda._initialized = True
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        torch.cuda._initialized = self._was_initialized
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", str(func))
+        if name == "__get__" and func.__self__ not in VIEWS:
+            return func(*args, **kwargs)
+        call = _Call(name, tree_leaves((args, kwargs)))
+        kind = call.find_kind()
+        place = _find_place() if kind else ""
+        if place:
+            self.crossings.append(Crossing(kind, name, place))
+        taken = tree_map(_take, (args, kwargs))
+        out = KERNELS.get(name, func)(*taken[0], **taken[1])
+        if call.target != DEVICE:
+            return out
+        known = {id(each.inner): each for each in call.here}
+        return tree_map(lambda each: _give(each, known), out)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """leaves: all arguments of one operation."""
+
+    name: str
+    leaves: list[Any]
+
+    @property
+    def here(self) -> list[OnDevice]:
+        return [each for each in self.leaves if isinstance(each, OnDevice)]
+
+    @property
+    def elsewhere(self) -> list[Tensor]:
+        """Without numbers: PyTorch lets them go anywhere, and nothing waits for them."""
+        tensors = [each for each in self.leaves if isinstance(each, Tensor) and each.ndim]
+        return [each for each in tensors if not isinstance(each, OnDevice)]
+
+    @property
+    def target(self) -> torch.device:
+        """Where the result lies: where the call says, else where a tensor of it does."""
+        said = [each for each in map(_read_device, self.leaves) if each]
+        if self.name in ("cpu", "numpy"):
+            said = [CPU]
+        return said[0] if said else DEVICE if self.here else CPU
+
+    def find_kind(self) -> str:
+        """Empty where nothing crosses."""
+        masks = [each for each in self.here[1:] if each.dtype == torch.bool]
+        waits = self.name in WAITS or (self.name == "where" and len(self.leaves) == 1)
+        if self.here and (waits or (self.name == "__getitem__" and masks)):
+            return "wait"
+        arrives = self.target == DEVICE and (self.elsewhere or self.name in MAKERS)
+        if (self.here and self.target == CPU) or (not self.here and arrives):
+            return "copy"
+        return "mixed devices" if self.here and self.elsewhere else ""
+
+
+VIEWS = (Tensor.mT, Tensor.T, Tensor.H, Tensor.mH, Tensor.data, Tensor.real)
+
+
+def _efficient(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, lse: bool, *, scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What PyTorch documents of ``_scaled_dot_product_efficient_attention``.
+
+    It refuses what the GPU's kernel refuses: float64, rows that are not aligned, fewer heads of
+    keys, and a bias that is no multiple of 8 numbers from row to row.
+    """
+    assert q.dtype in (torch.float32, torch.float16, torch.bfloat16)
+    assert q.dtype == k.dtype == v.dtype
+    assert q.shape[1] == k.shape[1] == v.shape[1]
+    assert all(each.shape[3] % 8 == 0 for each in (q, k, v))
+    scores = (q.float() @ k.float().mT) * scale
+    if bias is not None:
+        assert bias.shape == scores.shape, "the kernel does not broadcast"
+        assert bias.dtype == q.dtype
+        assert bias.stride(2) % 8 == 0, "rows of the bias are not aligned"
+        scores = scores + bias
+    sums = scores.logsumexp(-1)
+    out = ((scores - sums[..., None]).exp() @ v.float()).to(v.dtype)
+    padded = nn.functional.pad(sums, (0, -sums.shape[-1] % 32), value=torch.inf)
+    return out, padded, torch.tensor(0), torch.tensor(0)
+
+
+KERNELS = {"_scaled_dot_product_efficient_attention": _efficient}
+
+
+def _take(each: Any) -> Any:
+    if isinstance(each, OnDevice):
+        return each.inner
+    return CPU if _read_device(each) else each
+
+
+def _read_device(each: Any) -> torch.device | None:
+    if isinstance(each, torch.device):
+        return each
+    named = isinstance(each, str) and each.split(":")[0] in ("cpu", "cuda")
+    return torch.device(each) if named else None
+
+
+def _give(each: Any, known: dict[int, OnDevice]) -> Any:
+    if not isinstance(each, Tensor) or isinstance(each, OnDevice):
+        return each
+    found = known.get(id(each))
+    return OnDevice(each) if found is None else found
+
+
+def _find_place() -> str:
+    """The line of ours that called, empty where somebody else did."""
+    for frame in _walk():
+        file = frame.f_code.co_filename
+        if file.startswith(OURS):
+            return f"{Path(file).name}:{frame.f_lineno}"
+        if "/torch/" not in file and "/einops/" not in file and file != __file__:
+            return ""
+    return ""
+
+
+def _walk() -> Iterator[Any]:
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def move(value: Any) -> Any:
+    """A copy of nested values whose tensors are on the other device."""
+    return tree_map(
+        lambda each: OnDevice(each.clone()) if isinstance(each, Tensor) else each, value
+    )
+
+
+@contextmanager
+def moved(module: nn.Module) -> Iterator[None]:
+    """While it lasts, the module's weights are on the other device."""
+    kept = [
+        (place, name, value)
+        for part in module.modules()
+        for place in (part._parameters, part._buffers)
+        for name, value in place.items()
+        if value is not None
+    ]
+    try:
+        for place, name, value in kept:
+            place[name] = OnDevice(value.detach())
+        yield
+    finally:
+        for place, name, value in kept:
+            place[name] = value

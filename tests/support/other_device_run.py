@@ -1,0 +1,69 @@
+"""The first model call of a sampling run, once as it is and once on another device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import comfy.ldm.modules.attention as attention
+import pytest
+import torch
+from comfy.model_patcher import ModelPatcher
+from torch import Tensor
+
+from .other_device import Crossing, OtherDevice, move, moved
+
+
+@dataclass(frozen=True)
+class TwoDevices:
+    """outputs: of the CPU and of the other device. crossings: of our code, on the other device."""
+
+    outputs: tuple[Tensor, Tensor]
+    crossings: tuple[Crossing, ...]
+
+
+def run_on_both(
+    model: ModelPatcher,
+    sample: Callable[[ModelPatcher], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> TwoDevices:
+    """``sample`` is given a clone of ``model`` and samples at least one step with it."""
+    # ComfyUI asks the GPU how much memory is free, to choose how much it computes at once.
+    monkeypatch.setattr(attention.model_management, "get_free_memory", _tell_free_memory)
+    found: list[TwoDevices] = []
+
+    def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
+        if not found:
+            tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
+            options = call["c"]["transformer_options"]
+            with moved(model.model), OtherDevice() as device:
+                there = apply_model(
+                    move(call["input"]),
+                    move(call["timestep"]),
+                    **move(tensors),
+                    transformer_options=options,
+                )
+            found.append(TwoDevices((here, there.inner), tuple(device.crossings)))
+        return here
+
+    watched = model.clone()
+    watched.set_model_unet_function_wrapper(call_twice)
+    sample(watched)
+    return found[0]
+
+
+ONE_READ = [("wait", "__float__")]
+"""Of sigma, in each model call."""
+
+
+def check_stays(both: TwoDevices, tolerance: float = 1e-4) -> None:
+    """Nothing crosses but the one read, and both devices give the same."""
+    assert [(each.kind, each.operation) for each in both.crossings] == ONE_READ, both.crossings
+    here, there = both.outputs
+    torch.testing.assert_close(there, here, rtol=tolerance, atol=tolerance)
+
+
+def _tell_free_memory(device: Any = None, torch_free_too: bool = False) -> Any:
+    return (2**30, 2**30) if torch_free_too else 2**30
