@@ -4,6 +4,7 @@ from comfy_api.latest import ComfyExtension, io
 from typing_extensions import override
 
 from . import replacements
+from .compare import TokenReductionCompare
 from .token_downsample import TokenDownsample
 from .token_downsample_advanced import TokenDownsampleAdvanced
 from .token_merge import TokenMerge
@@ -14,6 +15,7 @@ NODES: tuple[type[io.ComfyNode], ...] = (
     TokenDownsample,
     TokenMergeAdvanced,
     TokenDownsampleAdvanced,
+    TokenReductionCompare,
 )
 
 

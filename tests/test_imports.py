@@ -8,7 +8,17 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CORE = sorted((ROOT / "tome_core").glob("*.py"))
 NODES = sorted((ROOT / "nodes").rglob("*.py"))
-COMFYUI = {"comfy", "comfy_api", "comfy_extras", "comfy_execution", "folder_paths", "nodes"}
+COMFYUI = {
+    "comfy",
+    "comfy_api",
+    "comfy_execution",
+    "comfy_extras",
+    "comfyui_version",
+    "folder_paths",
+    "latent_preview",
+    "nodes",
+    "server",
+}
 
 CORE_ORDER = [
     "checks",
@@ -100,6 +110,13 @@ def test_hooks_import_downward_only(path):
     assert all(
         module.startswith("tome_core") for dots, module in imported(path) if dots >= above
     ), "imports a node"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "nodes" / "comparison").glob("*.py")))
+def test_the_comparison_needs_no_node_and_no_architecture(path):
+    """It knows our nodes by what the registry's listener hears."""
+    above = {module for dots, module in imported(path) if dots > 1}
+    assert above <= {"hooks.registry", "hooks.run_report"}
 
 
 PLANS = {"MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "MergingPlan", "Plan"}

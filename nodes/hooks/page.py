@@ -15,4 +15,5 @@ def write_on_node(node_id: str | None, text: str) -> None:
 
     instance = getattr(PromptServer, "instance", None)
     if instance is not None:
-        instance.send_progress_text(text, node_id)
+        # The newer look of the nodes reads Markdown, where a line ends with two spaces.
+        instance.send_progress_text(text.replace("\n", "  \n"), node_id)

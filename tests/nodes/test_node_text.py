@@ -30,8 +30,8 @@ def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
     denoise(attach(model, DownsampleSettings(), "5:2"))
     (first, merged), (second, downsampled) = written
     assert (first, second) == ("4", "5:2")
-    assert merged.startswith("3 layers: 256 tokens, attention computes 128 queries\n")
-    assert downsampled.startswith("3 layers: 256 tokens, attention reads 64 keys\n")
+    assert merged.startswith("3 layers: 256 tokens, attention computes 128 queries  \n")
+    assert downsampled.startswith("3 layers: 256 tokens, attention reads 64 keys  \n")
     assert all(text.endswith(" s per step") for _, text in written)
 
 

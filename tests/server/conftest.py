@@ -61,7 +61,9 @@ def small(workflow: dict[str, Any], object_info: dict[str, Any]) -> Prompt:
     """A page's workflow for the API, with the demo model, few tokens and two steps."""
     prompt = graph.with_demo_model(graph.to_prompt(workflow, object_info))
     prompt = graph.with_values(prompt, "EmptyLatentImage", width=256, height=192)
-    return graph.with_values(prompt, "KSampler", steps=2)
+    for sampler in ("KSampler", "TokenReductionCompare"):
+        prompt = graph.with_values(prompt, sampler, steps=2)
+    return prompt
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from devtools import graph
+from devtools.client import Prompt
 
 WORKFLOWS = ("token_merge", "token_downsample", "compare")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -114,7 +115,9 @@ def test_a_workflow_opens_from_the_template_browser(page):
     wait_for(lambda: "TokenMerge" in page.execute_script(types))
 
 
-@pytest.mark.parametrize("name", ["Token Merge (ToMe)", "Token Downsample (ToDo)"])
+@pytest.mark.parametrize(
+    "name", ["Token Merge (ToMe)", "Token Downsample (ToDo)", "Compare Token Reduction"]
+)
 def test_node_search_finds_our_node(page, name):
     canvas = page.find_element(By.CSS_SELECTOR, "canvas")
     ActionChains(page).move_to_element_with_offset(canvas, 0, 100).double_click().perform()
@@ -123,18 +126,28 @@ def test_node_search_finds_our_node(page, name):
     wait_for(lambda: in_dialog(page, name))
 
 
+def read(prompt: Prompt) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Class and inputs of each node, without the widget that shows pictures and holds nothing."""
+    return {
+        key: (
+            node["class_type"],
+            {name: value for name, value in node["inputs"].items() if name != "compare_view"},
+        )
+        for key, node in prompt.items()
+    }
+
+
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_page_and_command_line_read_the_workflow_alike(page, name, object_info):
     workflow = graph.load(graph.WORKFLOWS / f"{name}.json")
     opened: dict[str, Any] = page.execute_async_script(OPEN, workflow)
     assert opened.get("error") is None
     assert opened["missing"] == []
-    read = {key: (node["class_type"], node["inputs"]) for key, node in opened["prompt"].items()}
     expected = graph.to_prompt(workflow, object_info)
-    assert read == {key: (node["class_type"], node["inputs"]) for key, node in expected.items()}
+    assert read(opened["prompt"]) == read(expected)
 
 
-@pytest.mark.parametrize("node", ["TokenMerge", "TokenDownsample"])
+@pytest.mark.parametrize("node", ["TokenMerge", "TokenDownsample", "TokenReductionCompare"])
 def test_help_page_is_served(server, node):
     reply = requests.get(f"{server.url}/extensions/token-merge/docs/{node}.md", timeout=30)
     assert reply.ok

@@ -1,0 +1,140 @@
+"""The Compare Token Reduction node: samples with a plain and a patched model, and reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import comfy.samplers
+from comfy.model_patcher import ModelPatcher
+from comfy_api.latest import io, ui
+
+from .comparison.report import write_report
+from .comparison.runs import compare
+from .comparison.sampling import Sampling
+from .comparison.surroundings import describe_surroundings
+from .comparison.table import draw_table
+from .hooks.page import write_on_node
+
+
+class TokenReductionCompare(io.ComfyNode):
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="TokenReductionCompare",
+            display_name="Compare Token Reduction",
+            # Where KSampler is: this node stands in its place and has its inputs.
+            category="model/sampling",
+            description="Samples with a plain and a patched model in turn, and says how much "
+            "faster the patched one is on this machine and how far its result is from the plain "
+            "one. Takes as long as four samplers. Works with the nodes of other packs too.",
+            search_aliases=[
+                "compare models",
+                "benchmark",
+                "speed test",
+                "before after",
+                "tome",
+                "todo",
+                "token merge",
+                "token downsample",
+                "performance",
+            ],
+            inputs=[
+                io.Model.Input("model", tooltip="The plain model, as the loader gives it."),
+                io.Model.Input(
+                    "patched_model",
+                    tooltip="The same model after Token Merge, Token Downsample or other nodes.",
+                ),
+                *_sampling_inputs(),
+            ],
+            outputs=[
+                io.Latent.Output(display_name="plain", tooltip="What the plain model gives."),
+                io.Latent.Output(display_name="patched", tooltip="What the patched model gives."),
+                io.String.Output(
+                    display_name="report", tooltip="Everything as text, to be put in a bug report."
+                ),
+                io.Image.Output(display_name="table", tooltip="The same as a picture."),
+            ],
+            hidden=[io.Hidden.unique_id],
+            is_output_node=True,
+        )
+
+    @classmethod
+    def execute(
+        cls, model: ModelPatcher, patched_model: ModelPatcher, **inputs: Any
+    ) -> io.NodeOutput:
+        sampling = Sampling(**inputs)
+        facts = describe_surroundings(model, patched_model, sampling)
+        comparison = compare(model, patched_model, sampling)
+        report = write_report(comparison, facts)
+        text = report.to_text()
+        write_on_node(cls.hidden.unique_id if cls.hidden else None, text)
+        return io.NodeOutput(
+            comparison.plain.rounds[0].latent,
+            comparison.patched.rounds[0].latent,
+            text,
+            draw_table(report),
+            # The page shows this text on nodes of its own only, but keeps it in the history.
+            ui=ui.PreviewText(text),
+        )
+
+
+def _sampling_inputs() -> list[io.Input]:
+    """Those of KSampler, in its order, with its ranges and its tooltips."""
+    return [
+        io.Int.Input(
+            "seed",
+            default=0,
+            min=0,
+            max=0xFFFFFFFFFFFFFFFF,
+            control_after_generate=False,
+            tooltip="The random seed used for creating the noise.",
+        ),
+        io.Int.Input(
+            "steps",
+            default=20,
+            min=1,
+            max=10000,
+            tooltip="The number of steps used in the denoising process.",
+        ),
+        io.Float.Input(
+            "cfg",
+            default=8.0,
+            min=0.0,
+            max=100.0,
+            step=0.1,
+            round=0.01,
+            tooltip="The Classifier-Free Guidance scale balances creativity and adherence to the "
+            "prompt. Higher values result in images more closely matching the prompt however too "
+            "high values will negatively impact quality.",
+        ),
+        io.Combo.Input(
+            "sampler_name",
+            options=comfy.samplers.KSampler.SAMPLERS,
+            tooltip="The algorithm used when sampling, this can affect the quality, speed, and "
+            "style of the generated output.",
+        ),
+        io.Combo.Input(
+            "scheduler",
+            options=comfy.samplers.KSampler.SCHEDULERS,
+            tooltip="The scheduler controls how noise is gradually removed to form the image.",
+        ),
+        io.Conditioning.Input(
+            "positive",
+            tooltip="The conditioning describing the attributes you want to include in the image.",
+        ),
+        io.Conditioning.Input(
+            "negative",
+            tooltip="The conditioning describing the attributes you want to exclude from the "
+            "image.",
+        ),
+        io.Latent.Input("latent_image", tooltip="The latent image to denoise."),
+        io.Float.Input(
+            "denoise",
+            default=1.0,
+            min=0.0,
+            max=1.0,
+            step=0.01,
+            tooltip="The amount of denoising applied, lower values will maintain the structure of "
+            "the initial image allowing for image to image sampling.",
+        ),
+    ]
