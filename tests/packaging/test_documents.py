@@ -1,11 +1,13 @@
-"""Help pages say of every input what its schema says."""
+"""Help pages say of every input what its schema says, and the README of every node."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
+import comfy.samplers
 import pytest
 import token_merge
 from comfy_api.latest import io
@@ -14,34 +16,53 @@ ROOT = Path(__file__).parents[2]
 NODES = asyncio.run(asyncio.run(token_merge.comfy_entrypoint()).get_node_list())
 SCHEMAS = {node.GET_SCHEMA().node_id: node.GET_SCHEMA() for node in NODES}
 EVERY_NODE = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+# Lists that grow with ComfyUI.
+KSAMPLER = (comfy.samplers.KSampler.SAMPLERS, comfy.samplers.KSampler.SCHEDULERS)
+
+# - `name` (default; accepts): text. A socket has no default.
+ITEM = re.compile(
+    r"^- `(?P<name>\w+)` \((?:(?P<default>[^;)]*); )?(?P<accepted>[^)]*)\):", re.MULTILINE
+)
 
 
-# A list and no table, since the pane of a help page is narrow.
-ITEM = re.compile(r"^- `(?P<name>\w+)` \((?P<default>[^;]*); (?P<accepted>[^)]*)\):", re.MULTILINE)
+def read(node: str) -> str:
+    return (ROOT / "web" / "docs" / f"{node}.md").read_text(encoding="utf-8")
 
 
-def stated(pattern: re.Pattern[str], text: str) -> list[tuple[str, str, str]]:
+def stated(text: str) -> list[tuple[str, str | None, str]]:
     """(input, default, what it accepts) in the order of the text."""
-    found = pattern.finditer(text)
+    section = text.split("\n## Inputs\n")[1].split("\n## ")[0]
+    found = ITEM.finditer(section)
     return [(one["name"], one["default"], " ".join(one["accepted"].split())) for one in found]
 
 
-def expected(schema: io.Schema) -> list[tuple[str, str, str]]:
-    return [(item.id, _default(item), _accepted(item)) for item in schema.inputs[1:]]
+def expected(schema: io.Schema) -> list[tuple[str, str | None, str]]:
+    return [(item.id, _default(item), _accepted(item)) for item in schema.inputs]
 
 
-def _default(item: io.WidgetInput) -> str:
+def _default(item: io.Input) -> str | None:
+    if not isinstance(item, io.WidgetInput):
+        return None
+    if isinstance(item, io.Combo.Input) and item.default is None:
+        return str(item.options[0])
     return f"{item.default:g}" if isinstance(item, io.Float.Input) else _written(item.default)
 
 
-def _accepted(item: io.WidgetInput) -> str:
+def _accepted(item: io.Input) -> str:
     if isinstance(item, io.Combo.Input):
-        return ", ".join(f'"{option}"' for option in item.options)
+        return _options(item.options)
     if isinstance(item, io.Boolean.Input):
         return "true, false"
     if isinstance(item, io.Float.Input):
         return f"{item.min:g} to {item.max:g}"
-    return f"{item.min} to {'2⁶⁴ - 1' if item.max == 2**64 - 1 else item.max}"
+    if isinstance(item, io.Int.Input):
+        return f"{item.min} to {'2⁶⁴ - 1' if item.max == 2**64 - 1 else item.max}"
+    return str(item.get_io_type())
+
+
+def _options(options: list[Any]) -> str:
+    listed = ", ".join(f'"{option}"' for option in options)
+    return "as in KSampler" if options in KSAMPLER else listed
 
 
 def _written(value: object) -> str:
@@ -50,19 +71,26 @@ def _written(value: object) -> str:
 
 @EVERY_NODE
 def test_help_page_lists_every_input(schema: io.Schema) -> None:
-    text = (ROOT / "web" / "docs" / f"{schema.node_id}.md").read_text(encoding="utf-8")
-    assert stated(ITEM, text) == expected(schema)
+    assert stated(read(schema.node_id)) == expected(schema)
+
+
+@EVERY_NODE
+def test_help_page_starts_with_the_name_and_the_settings_for_each_size(schema: io.Schema) -> None:
+    title, blank, table, *_ = read(schema.node_id).splitlines()
+    assert title == f"# {schema.display_name}"
+    assert not blank
+    assert table.startswith("| Width × height |")
 
 
 def test_every_help_page_belongs_to_a_node() -> None:
     assert {page.stem for page in (ROOT / "web" / "docs").glob("*.md")} == set(SCHEMAS)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [ROOT / "README.md", *sorted((ROOT / "web" / "docs").glob("*.md"))],
-    ids=lambda p: p.stem,
-)
-def test_links_to_files_of_the_tree_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+@EVERY_NODE
+def test_readme_names_every_node_and_links_its_help(schema: io.Schema) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"| [{schema.display_name}](web/docs/{schema.node_id}.md) |" in readme
+
+
+def test_readme_leaves_the_lists_of_inputs_to_the_help_pages() -> None:
+    assert not ITEM.search((ROOT / "README.md").read_text(encoding="utf-8"))
