@@ -1,4 +1,4 @@
-"""Help pages say of every input what its schema says, and the README of every node."""
+"""Help pages say of every input what its schema says, and what pages repeat is the same."""
 
 from __future__ import annotations
 
@@ -94,3 +94,34 @@ def test_readme_names_every_node_and_links_its_help(schema: io.Schema) -> None:
 
 def test_readme_leaves_the_lists_of_inputs_to_the_help_pages() -> None:
     assert not ITEM.search((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def sizes(page: Path, column: str) -> dict[str, str]:
+    """The setting for each size in pixels, from the first table of the page."""
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    place = next(at for at, name in enumerate(rows[0]) if name.endswith(f"`{column}`"))
+    return {row[0]: row[place] for row in rows if re.match(r"(768|1024|1536|2048) ×", row[0])}
+
+
+@pytest.mark.parametrize(
+    ("column", "nodes"),
+    [
+        ("ratio", ["TokenMerge", "TokenMergeAdvanced", "TokenReductionCompare"]),
+        ("factor", ["TokenDownsample", "TokenDownsampleAdvanced", "TokenReductionCompare"]),
+    ],
+)
+def test_every_page_gives_the_same_settings_for_a_size(column: str, nodes: list[str]) -> None:
+    expected = sizes(ROOT / "README.md", column)
+    assert len(expected) == 4
+    for node in nodes:
+        assert sizes(ROOT / "web" / "docs" / f"{node}.md", column) == expected, node
+
+
+def test_the_page_about_speed_has_every_speed_up_of_the_readme() -> None:
+    readme, speed = (
+        re.findall(r"\d\.\d\dx", (ROOT / name).read_text(encoding="utf-8"))
+        for name in ("README.md", "docs/speed.md")
+    )
+    assert readme
+    assert set(readme) <= set(speed)
