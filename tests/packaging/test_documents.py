@@ -1,11 +1,13 @@
-"""Help pages say of every input what its schema says."""
+"""Help pages say of every input what its schema says, and what pages repeat is the same."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
+import comfy.samplers
 import pytest
 import token_merge
 from comfy_api.latest import io
@@ -13,37 +15,54 @@ from comfy_api.latest import io
 ROOT = Path(__file__).parents[2]
 NODES = asyncio.run(asyncio.run(token_merge.comfy_entrypoint()).get_node_list())
 SCHEMAS = {node.GET_SCHEMA().node_id: node.GET_SCHEMA() for node in NODES}
-REDUCING = {name: schema for name, schema in SCHEMAS.items() if name != "TokenReductionCompare"}
-"""The one node that is left out has the inputs of KSampler."""
-EVERY_NODE = pytest.mark.parametrize("schema", REDUCING.values(), ids=REDUCING)
+EVERY_NODE = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+# Lists that grow with ComfyUI.
+KSAMPLER = (comfy.samplers.KSampler.SAMPLERS, comfy.samplers.KSampler.SCHEDULERS)
+
+# - `name` (default; accepts): text. A socket has no default.
+ITEM = re.compile(
+    r"^- `(?P<name>\w+)` \((?:(?P<default>[^;)]*); )?(?P<accepted>[^)]*)\):", re.MULTILINE
+)
 
 
-# A list and no table, since the pane of a help page is narrow.
-ITEM = re.compile(r"^- `(?P<name>\w+)` \((?P<default>[^;]*); (?P<accepted>[^)]*)\):", re.MULTILINE)
+def read(node: str) -> str:
+    return (ROOT / "web" / "docs" / f"{node}.md").read_text(encoding="utf-8")
 
 
-def stated(pattern: re.Pattern[str], text: str) -> list[tuple[str, str, str]]:
+def stated(text: str) -> list[tuple[str, str | None, str]]:
     """(input, default, what it accepts) in the order of the text."""
-    found = pattern.finditer(text)
+    section = text.split("\n## Inputs\n")[1].split("\n## ")[0]
+    found = ITEM.finditer(section)
     return [(one["name"], one["default"], " ".join(one["accepted"].split())) for one in found]
 
 
-def expected(schema: io.Schema) -> list[tuple[str, str, str]]:
-    return [(item.id, _default(item), _accepted(item)) for item in schema.inputs[1:]]
+def expected(schema: io.Schema) -> list[tuple[str, str | None, str]]:
+    return [(item.id, _default(item), _accepted(item)) for item in schema.inputs]
 
 
-def _default(item: io.WidgetInput) -> str:
+def _default(item: io.Input) -> str | None:
+    if not isinstance(item, io.WidgetInput):
+        return None
+    if isinstance(item, io.Combo.Input) and item.default is None:
+        return str(item.options[0])
     return f"{item.default:g}" if isinstance(item, io.Float.Input) else _written(item.default)
 
 
-def _accepted(item: io.WidgetInput) -> str:
+def _accepted(item: io.Input) -> str:
     if isinstance(item, io.Combo.Input):
-        return ", ".join(f'"{option}"' for option in item.options)
+        return _options(item.options)
     if isinstance(item, io.Boolean.Input):
         return "true, false"
     if isinstance(item, io.Float.Input):
         return f"{item.min:g} to {item.max:g}"
-    return f"{item.min} to {'2⁶⁴ - 1' if item.max == 2**64 - 1 else item.max}"
+    if isinstance(item, io.Int.Input):
+        return f"{item.min} to {'2⁶⁴ - 1' if item.max == 2**64 - 1 else item.max}"
+    return str(item.get_io_type())
+
+
+def _options(options: list[Any]) -> str:
+    listed = ", ".join(f'"{option}"' for option in options)
+    return "as in KSampler" if options in KSAMPLER else listed
 
 
 def _written(value: object) -> str:
@@ -52,26 +71,57 @@ def _written(value: object) -> str:
 
 @EVERY_NODE
 def test_help_page_lists_every_input(schema: io.Schema) -> None:
-    text = (ROOT / "web" / "docs" / f"{schema.node_id}.md").read_text(encoding="utf-8")
-    assert stated(ITEM, text) == expected(schema)
+    assert stated(read(schema.node_id)) == expected(schema)
 
 
-def test_help_page_of_the_comparison_names_every_input_and_output() -> None:
-    schema = SCHEMAS["TokenReductionCompare"]
-    text = (ROOT / "web" / "docs" / f"{schema.node_id}.md").read_text(encoding="utf-8")
-    names = [item.id for item in schema.inputs] + [item.display_name for item in schema.outputs]
-    assert [name for name in names if f"`{name}`" not in text] == []
+@EVERY_NODE
+def test_help_page_starts_with_the_name_and_the_settings_for_each_size(schema: io.Schema) -> None:
+    title, blank, table, *_ = read(schema.node_id).splitlines()
+    assert title == f"# {schema.display_name}"
+    assert not blank
+    assert table.startswith("| Width × height |")
 
 
 def test_every_help_page_belongs_to_a_node() -> None:
     assert {page.stem for page in (ROOT / "web" / "docs").glob("*.md")} == set(SCHEMAS)
 
 
+@EVERY_NODE
+def test_readme_names_every_node_and_links_its_help(schema: io.Schema) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"| [{schema.display_name}](web/docs/{schema.node_id}.md) |" in readme
+
+
+def test_readme_leaves_the_lists_of_inputs_to_the_help_pages() -> None:
+    assert not ITEM.search((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def sizes(page: Path, column: str) -> dict[str, str]:
+    """The setting for each size in pixels, from the first table of the page."""
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    place = next(at for at, name in enumerate(rows[0]) if name.endswith(f"`{column}`"))
+    return {row[0]: row[place] for row in rows if re.match(r"(768|1024|1536|2048) ×", row[0])}
+
+
 @pytest.mark.parametrize(
-    "page",
-    [ROOT / "README.md", *sorted((ROOT / "web" / "docs").glob("*.md"))],
-    ids=lambda p: p.stem,
+    ("column", "nodes"),
+    [
+        ("ratio", ["TokenMerge", "TokenMergeAdvanced", "TokenReductionCompare"]),
+        ("factor", ["TokenDownsample", "TokenDownsampleAdvanced", "TokenReductionCompare"]),
+    ],
 )
-def test_links_to_files_of_the_tree_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+def test_every_page_gives_the_same_settings_for_a_size(column: str, nodes: list[str]) -> None:
+    expected = sizes(ROOT / "README.md", column)
+    assert len(expected) == 4
+    for node in nodes:
+        assert sizes(ROOT / "web" / "docs" / f"{node}.md", column) == expected, node
+
+
+def test_the_page_about_speed_has_every_speed_up_of_the_readme() -> None:
+    readme, speed = (
+        re.findall(r"\d\.\d\dx", (ROOT / name).read_text(encoding="utf-8"))
+        for name in ("README.md", "docs/speed.md")
+    )
+    assert readme
+    assert set(readme) <= set(speed)

@@ -1,4 +1,4 @@
-"""The README's table of model families says what the code does, and knows every family there is."""
+"""docs/models.md says of model families what the code does, and knows every family there is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import comfy.model_base
 import pytest
 from token_merge.nodes.hooks.transformer.families import FAMILIES, SKIPPED_FAMILIES, Family
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 UNETS = "SD 1.x, SD 2.x, SDXL, SSD-1B, SVD's spatial layers"
 # What ComfyUI loads as a model although it makes no pictures.
 DETECTORS = {
@@ -27,7 +27,7 @@ UNNAMED = {
 
 
 def table() -> str:
-    """The rows that the README has to hold."""
+    """The rows that the page has to hold."""
     rows = [
         "| Models | Token Merge | Token Downsample | Remarks |",
         "| --- | --- | --- | --- |",
@@ -45,8 +45,8 @@ def list_remarks(family: Family) -> list[str]:
     return [f"skipped with `{name}` in the conditioning" for name in family.other_layout]
 
 
-def test_the_readme_shows_the_table() -> None:
-    assert table() in README.read_text(encoding="utf-8"), f"expected in README.md:\n{table()}"
+def test_the_page_shows_the_table() -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), f"expected in docs/models.md:\n{table()}"
 
 
 @pytest.mark.parametrize("path", [*FAMILIES, *SKIPPED_FAMILIES])
