@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil, prod
 
 import torch
 from torch import Tensor
@@ -34,27 +36,77 @@ def pick_nearest(
     return _number_tokens(grid, frame, y, x)
 
 
-def draw_tokens(grid: TokenGrid, smaller: TokenGrid, times: int, draws: Draws) -> Tensor:
-    """Random tokens of each cell: stratified, or jittered, sampling. (times, M) int64.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What is drawn from.
 
-    Each draw is uniform over the cell. No token is drawn twice before the whole cell was drawn:
-    the draws go round the cell, from a random token on.
+    Args:
+        tokens: (S, M) int64, the tokens of each of M cells in raster order, round and round.
+        sizes: (M,) int64, how many a cell has.
+        turns: (times, 1) int64, from 0 on.
     """
-    (frame, y, x), (frames, height, width) = _bound_cells(grid, smaller, draws.device)
-    sizes = frames * height * width  # (F', H', W')
-    turn = torch.arange(times, device=draws.device).view(-1, 1, 1, 1)
-    within = (draws.draw_below(sizes) + turn) % sizes  # (times, F', H', W')
-    frame = frame + within // (height * width)
-    y = y + within // width % height
-    return _number_tokens(grid, frame, y, x + within % width).view(times, -1)
+
+    tokens: Tensor
+    sizes: Tensor
+    turns: Tensor
+
+    def draw(self, draws: Draws) -> Tensor:
+        """Random tokens of each cell: stratified, or jittered, sampling. (times, M) int64.
+
+        Each draw is uniform over the cell. No token is drawn twice before the whole cell was
+        drawn: the draws go round the cell, from a random token on.
+        """
+        first = draws.draw_below(self.sizes)[None]  # (1, M)
+        return self.tokens.gather(0, first if len(self.turns) == 1 else first + self.turns)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def list_cells(grid: TokenGrid, smaller: TokenGrid, times: int, device: torch.device) -> Cells:
+    """One cell for each token of ``smaller``; together they are the whole grid.
+
+    times: how often each draw of the cells draws.
+    """
+    sides = zip(grid.sides, smaller.sides, strict=True)
+    longest = prod(ceil(side / count) for side, count in sides)
+    return _list(grid, *_bound_cells(grid, smaller, device), longest, times)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def list_strided_cells(
+    grid: TokenGrid, stride_y: int, stride_x: int, device: torch.device
+) -> Cells:
+    """The whole cells of stride_y x stride_x tokens; rows and columns beyond them are in none."""
+    first = (
+        _along(torch.arange(grid.frames, device=device), 0),
+        _along(torch.arange(grid.height // stride_y, device=device) * stride_y, 1),
+        _along(torch.arange(grid.width // stride_x, device=device) * stride_x, 2),
+    )
+    one = torch.ones_like(first[0])
+    return _list(grid, first, (one, one[:1] * stride_y, one[:1] * stride_x), stride_y * stride_x, 1)
+
+
+def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: int) -> Cells:
+    """first: frame, row and column of each cell's first token. lengths: of each cell's sides.
+    longest: most tokens of a cell.
+    """
+    frames, height, width = lengths
+    sizes = (frames * height * width).expand(torch.broadcast_shapes(*(x.shape for x in first)))
+    turn = torch.arange(longest + times - 1, device=sizes.device).view(-1, 1, 1, 1)
+    within = turn % sizes  # (S, F', H', W')
+    frame = first[0] + within // (height * width)
+    y = first[1] + within // width % height
+    numbers = _number_tokens(grid, frame, y, first[2] + within % width)
+    turns = torch.arange(times, device=sizes.device)[:, None]
+    return Cells(numbers.view(len(turn), -1), sizes.flatten(), turns)
 
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
 def count_tokens(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor:
     """Tokens of each cell, (1, M) float32."""
-    _, (frames, height, width) = _bound_cells(grid, smaller, device)
-    return (frames * height * width).float().view(1, -1)
+    return list_cells(grid, smaller, 1, device).sizes.float()[None]
 
 
 @lru_cache(maxsize=32)

@@ -6,7 +6,7 @@ These plans have no way back: queries stay whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -49,14 +49,20 @@ class ChoosingPlan:
     def sizes(self) -> Tensor | None:
         if not self.stream.others:
             return None  # the published method: all keys weigh alike
-        sizes = count_tokens(self.stream.grid, self.smaller, self.kept.device)
-        return self.stream.extend_sizes(sizes)
+        return size_slots(self.stream, self.smaller, self.kept.device)
 
     def choose(self, x: Tensor) -> Tensor:
         return take_tokens(x, self.chosen) if self.groups == 1 else take_for_groups(x, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
         return self.choose(x)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def size_slots(stream: Stream, smaller: TokenGrid, device: torch.device) -> Tensor:
+    """Tokens that each slot of a stream stands for, (1, M + others) float32."""
+    return stream.extend_sizes(count_tokens(stream.grid, smaller, device))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """Random integers without a generator: a hash of who draws and of the number of the draw.
 
 The hash is computed in int64 on the tensor's own device, so every device draws the same numbers,
-no copy goes to it, and no random state is read or changed.
+no copy goes to it, and no random state is read or changed. What depends on the number of the draw
+alone is computed once: on a GPU each operation costs a launch, however small it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -36,10 +37,8 @@ class Draws:
 
     def hash_numbers(self, count: int) -> Tensor:
         """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64."""
-        first, second = _MULTIPLIERS
-        x = (torch.arange(count, device=self.device) ^ self._key) * first
-        x = (x ^ (x >> 31)) * second
-        return x ^ (x >> 29)
+        x = (_scramble_numbers(count, self.device) ^ self._key) * _MULTIPLIERS[1]
+        return x ^ (x >> 32)
 
     def draw_below(self, most: Tensor) -> Tensor:
         """One number for each entry of ``most``, from 0 to that entry - 1. Same shape, int64.
@@ -51,3 +50,14 @@ class Draws:
     def draw_order(self, count: int) -> Tensor:
         """The numbers from 0 to ``count`` - 1 in random order. (count,) int64."""
         return self.hash_numbers(count).argsort()
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _scramble_numbers(count: int, device: torch.device) -> Tensor:
+    """The numbers from 0 to ``count`` - 1, each bit of which reaches all 64. (count,) int64."""
+    first, second = _MULTIPLIERS
+    x = torch.arange(1, count + 1, device=device) * first
+    x = (x ^ (x >> 31)) * second
+    x = (x ^ (x >> 29)) * first
+    return x ^ (x >> 32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,37 +22,36 @@ def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int
         dst: the same for all images.
         merged: R, how many tokens become fewer; at most the number of src tokens.
 
-    Returns a plan with N - R slots, those of the dst tokens first.
+    Returns a plan with N - R slots, in the order of the tokens that stand for them.
 
     Source: ToMe (arXiv 2210.09461) sec. 3, with the partition of ToMe for SD (arXiv 2303.17604).
     Compares every token with every dst: O(N²·C).
     """
     unit = F.normalize(metric, dim=-1)
     similarity = unit @ unit[:, dst.flat].mT  # (B, N, D)
-    best, nearest = similarity.max(dim=-1)  # (B, N)
-    return absorb_most_similar(best, nearest, dst, merged)
+    best, which = similarity.max(dim=-1)  # (B, N)
+    return absorb_most_similar(best, dst.flat[which], dst, merged)
 
 
 def absorb_most_similar(best: Tensor, nearest: Tensor, dst: Destinations, merged: int) -> MergePlan:
     """The plan that merges the ``merged`` tokens of highest ``best`` into their ``nearest``.
 
     best: (B, N) similarity to the nearest dst; that of dst tokens is ignored. nearest: (B, N)
-    int64, which of the D dst tokens it is. By selection, not by sorting; nothing waits for the
-    device.
+    int64, the token that is this dst. By selection, not by sorting; nothing waits for the device.
     """
     batch, tokens = best.shape
     best = best.index_fill(1, dst.flat, float("-inf"))
     absorbed = best.topk(min(merged, tokens - dst.count), dim=1, sorted=False).indices  # (B, R)
     stays = torch.ones_like(nearest, dtype=torch.bool).scatter_(1, absorbed, False)  # (B, N)
-    stays.index_fill_(1, dst.flat, False)
-    own_slot = dst.count - 1 + stays.cumsum(dim=1)  # (B, N)
-    assign = torch.where(stays, own_slot, nearest)
-    of_dst = torch.arange(dst.count, device=best.device).expand(batch, -1)  # (B, D)
-    assign.index_copy_(1, dst.flat, of_dst)
+    left = stays.cumsum(dim=1)  # (B, N), tokens that are left up to this one
+    own_slot = left - 1
+    assign = torch.where(stays, own_slot, own_slot.gather(1, nearest))
+    slots = tokens - absorbed.shape[1]
+    return MergePlan(assign, torch.searchsorted(left, _count_to(slots, batch, best.device)))
 
-    number = torch.arange(tokens, device=best.device).expand(batch, -1)  # (B, N)
-    chosen = number.new_empty(batch, tokens - absorbed.shape[1])  # (B, M)
-    # Several tokens write to the slot of a dst, in no certain order; the last line corrects it.
-    chosen.scatter_(1, assign, number)
-    chosen[:, : dst.count] = dst.flat
-    return MergePlan(assign, chosen)
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _count_to(most: int, images: int, device: torch.device) -> Tensor:
+    """The numbers from 1 to ``most`` for each image. (images, most) int64."""
+    return torch.arange(1, most + 1, device=device).repeat(images, 1)

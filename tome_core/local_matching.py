@@ -36,19 +36,17 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     cells = count_cells(grid, dst)
     tiling = Tiling(grid, cells[0] * dst.stride_y, cells[1] * dst.stride_x)
 
-    unit_dst = F.normalize(metric.index_select(1, dst.flat), dim=-1)  # (B, D, C)
-    nearby = _add_ring(unit_dst.unflatten(1, dst.tokens.shape).flatten(0, 1), tiling, cells, 0.0)
-    nearby = nearby.unflatten(0, (-1, tiling.tiles))  # (B, tiles, K, C)
-    nearby_slots = _number_nearby(tiling, cells, dst.tokens.shape, metric.device)  # (tiles, K)
+    unit = F.normalize(metric, dim=-1)
+    slots = _number_nearby(tiling, cells, dst.tokens.shape, metric.device)  # (tiles, K)
+    nearby = dst.flat.index_select(0, slots.flatten())  # (tiles·K,)
+    unit_dst = unit.index_select(1, nearby).unflatten(1, slots.shape)  # (B, tiles, K, C)
 
-    similarity = tiling.fold(metric) @ nearby.mT  # (B, tiles, T, K), times the token's norm
-    similarity.masked_fill_((nearby_slots < 0)[:, None], float("-inf"))
+    similarity = tiling.fold(unit) @ unit_dst.mT  # (B, tiles, T, K)
     best, which = similarity.max(dim=-1)  # (B, tiles, T)
-    nearest = nearby_slots.expand(len(metric), -1, -1).gather(2, which)
+    nearest = nearby.view(1, *slots.shape).expand(len(metric), -1, -1).gather(2, which)
     best = tiling.unfold(best[..., None]).squeeze(-1)  # (B, N)
-    norm = torch.linalg.vector_norm(metric, dim=-1).clamp_min(torch.finfo(metric.dtype).tiny)
     nearest = tiling.unfold(nearest[..., None]).squeeze(-1)  # (B, N)
-    return absorb_most_similar(best / norm, nearest, dst, merged)
+    return absorb_most_similar(best, nearest, dst, merged)
 
 
 def count_cells(grid: TokenGrid, dst: Destinations) -> tuple[int, int]:
@@ -64,24 +62,20 @@ def count_cells(grid: TokenGrid, dst: Destinations) -> tuple[int, int]:
 def _number_nearby(
     tiling: Tiling, cells: tuple[int, int], shape: torch.Size, device: torch.device
 ) -> Tensor:
-    """The slots of the dst tokens that a tile's tokens are compared with, -1 beyond the picture.
+    """The dst tokens, by number, of each tile's cells and of the ring of cells around them.
 
-    shape: of the dst tokens, (F, rows, columns). Returns (tiles, K) int64.
+    shape: of the dst tokens, (F, rows, columns). Beyond the picture the nearest dst token of the
+    border stands again. Returns (tiles, K) int64 with K = (cells down + 2)·(cells across + 2).
     """
-    slots = torch.arange(shape.numel(), device=device).reshape(*shape, 1)
-    return _add_ring(slots, tiling, cells, -1).squeeze(-1)
+    frames, rows, columns = shape
+    down = _number_ringed(rows, tiling.rows, cells[0], device)  # (tile rows, cells down + 2)
+    across = _number_ringed(columns, tiling.columns, cells[1], device)
+    frame = torch.arange(frames, device=device).view(-1, 1, 1, 1, 1)
+    row = frame * rows + down[None, :, None, :, None]
+    return rearrange(row * columns + across[:, None, :], "f r k y x -> (f r k) (y x)")
 
 
-def _add_ring(values: Tensor, tiling: Tiling, cells: tuple[int, int], fill: float) -> Tensor:
-    """Values of the cells of each tile and of the ring of cells around it.
-
-    values: (P, rows, columns, C), one picture each. cells: down and across a tile. Returns
-    (P·tile rows·tile columns, K, C) with K = (cells down + 2)·(cells across + 2), ``fill`` beyond
-    the picture.
-    """
-    down, across = cells
-    below = tiling.rows * down - values.shape[1] + 1
-    right = tiling.columns * across - values.shape[2] + 1
-    ringed = F.pad(values, (0, 0, 1, right, 1, below), value=fill)
-    windows = ringed.unfold(1, down + 2, down).unfold(2, across + 2, across)
-    return rearrange(windows, "p r k c y x -> (p r k) (y x) c")
+def _number_ringed(cells: int, tiles: int, of_tile: int, device: torch.device) -> Tensor:
+    """Along one side, the cells of each tile and one more at both ends. (tiles, of_tile + 2)."""
+    first = torch.arange(tiles, device=device)[:, None] * of_tile - 1
+    return (first + torch.arange(of_tile + 2, device=device)).clamp(0, cells - 1)

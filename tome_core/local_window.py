@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .cells import count_tokens
+from .downsample import size_slots
 from .grid import TokenGrid
 from .partial_attention import MASKED
 from .streams import Stream
@@ -36,17 +36,17 @@ class LocalWindow:
         queries: (T, Q) int64, the tokens of each tile.
         near: (T, K) int64, the tokens of its box.
         first: (T, 3) int64, frame, row and column of the box's first token.
-        box: sides of the box.
+        box: (3,) int64, sides of the box.
+        places: (N, 3) int64, frame, row and column of every token of the grid.
         tiles_in_time: of tiles at one place, one behind the other.
-        grid: on which they lie.
     """
 
     queries: Tensor
     near: Tensor
     first: Tensor
-    box: Sides
+    box: Tensor
+    places: Tensor
     tiles_in_time: int
-    grid: TokenGrid
 
     @property
     def tiles(self) -> int:
@@ -54,13 +54,8 @@ class LocalWindow:
 
     def find_inside(self, tiles: Tensor, numbers: Tensor) -> Tensor:
         """Which of these tokens lie in these tiles' boxes. (t,), (M,) int64 -> (t, M) bool."""
-        height, width = self.grid.height, self.grid.width
-        places = numbers // (height * width), numbers // width % height, numbers % width
-        inside = torch.ones(len(tiles), len(numbers), dtype=torch.bool, device=numbers.device)
-        for axis, place in enumerate(places):
-            offset = place - self.first[tiles, axis, None]  # (t, M)
-            inside &= (offset >= 0) & (offset < self.box[axis])
-        return inside
+        offset = self.places[numbers] - self.first[tiles, None]  # (t, M, 3)
+        return ((offset >= 0) & (offset < self.box)).all(dim=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +100,7 @@ class WindowPlan:
 
         (1, M + others) float32.
         """
-        sizes = count_tokens(self.stream.grid, self.smaller, self.kept.device)
-        return self.stream.extend_sizes(sizes).log()
+        return size_slots(self.stream, self.smaller, self.kept.device).log()
 
     def deal_tiles(self) -> tuple[Tensor, ...]:
         """The tiles that read each draw: S tensors, each (T / S,) int64."""
@@ -152,7 +146,9 @@ def place_windows(grid: TokenGrid, box: Sides, device: torch.device) -> LocalWin
         sides.append(own)
     firsts = torch.cartesian_prod(*(each[:, 0] for each in boxes))  # (T, 3)
     queries, near = _number_tokens(grid, tiles), _number_tokens(grid, boxes)
-    return LocalWindow(queries, near, firsts, (sides[0], sides[1], sides[2]), len(tiles[0]), grid)
+    box_sides = torch.stack([torch.full((), side, device=device) for side in sides])
+    places = torch.cartesian_prod(*(torch.arange(side, device=device) for side in grid.sides))
+    return LocalWindow(queries, near, firsts, box_sides, places, len(tiles[0]))
 
 
 def _number_tokens(grid: TokenGrid, places: list[Tensor]) -> Tensor:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .cells import list_strided_cells
 from .draws import Draws
 from .grid import TokenGrid
 
@@ -44,14 +45,10 @@ def choose_strided(
     draws: for a random token of each cell; None takes the first. Rows and columns beyond the last
     whole cell have none, as in the paper's code. The grid must hold at least one cell.
     """
-    cells = (grid.frames, grid.height // stride_y, grid.width // stride_x)
-    within = torch.zeros(cells, dtype=torch.int64, device=device)  # (F, rows, columns)
-    if draws:
-        within = draws.draw_below(within + stride_y * stride_x)
-    frame = torch.arange(cells[0], device=device)[:, None, None]
-    y = torch.arange(cells[1], device=device)[:, None] * stride_y + within // stride_x
-    x = torch.arange(cells[2], device=device) * stride_x + within % stride_x
-    return Destinations((frame * grid.height + y) * grid.width + x, stride_y, stride_x)
+    cells = list_strided_cells(grid, stride_y, stride_x, device)
+    tokens = cells.draw(draws)[0] if draws else cells.tokens[0]
+    rows = tokens.view(grid.frames, grid.height // stride_y, grid.width // stride_x)
+    return Destinations(rows, stride_y, stride_x)
 
 
 def choose_every_kth(tokens: int, k: int, device: torch.device) -> Destinations:

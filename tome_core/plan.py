@@ -7,7 +7,7 @@ they reduce is (B, N, C), or (B, H, N, D) where heads are split off.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import torch
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .streams import Stream
-from .tokens import join_heads, number_rows, split_heads, take_tokens
+from .tokens import join_heads, number_between, number_rows, split_heads, take_tokens
 
 
 class Plan(Protocol):
@@ -90,20 +90,20 @@ class MergePlan:
 
     @cached_property
     def sizes(self) -> Tensor:
-        return self._counts.to(torch.float32)
+        zeros = torch.zeros_like(self.chosen, dtype=torch.float32)
+        return zeros.scatter_add_(1, self.assign, _make_one(zeros.device).expand(self.shape))
 
     @cached_property
-    def _counts(self) -> Tensor:
-        """Tokens in each slot, (B, M) int64."""
-        zeros = torch.zeros_like(self.chosen)
-        return zeros.scatter_add_(1, self.assign, torch.ones_like(self.assign))
+    def _slot_rows(self) -> Tensor:
+        """The slot of each token, as a row of the whole batch. (B·N,) int64."""
+        return number_rows(self.assign, self.slots)
 
     @cached_property
     def _segments(self) -> tuple[Tensor, Tensor]:
         """The batch's rows sorted by slot, (B·N,), and where each slot begins, (B·M,). int64."""
-        order = number_rows(self.assign, self.slots).argsort(stable=True)
-        counts = self._counts.flatten()
-        return order, counts.cumsum(0) - counts
+        slots, order = self._slot_rows.sort(stable=True)
+        number = number_between(0, self.chosen.numel(), slots.device)
+        return order, torch.searchsorted(slots, number)
 
     def choose(self, x: Tensor) -> Tensor:
         return take_tokens(x, self.chosen)
@@ -118,15 +118,16 @@ class MergePlan:
             return split_heads(self.merge(join_heads(x)), x.shape[1])
         rows = x.flatten(0, 1)  # (B·N, C)
         if x.device.type == "mps":
-            slot_of_row = number_rows(self.assign, self.slots)  # (B·N,)
-            merged = mean_by_index_add(rows, slot_of_row, self._counts)
+            merged = mean_by_index_add(rows, self._slot_rows, self.sizes)
         else:
             order, starts = self._segments
             merged = F.embedding_bag(order, rows, starts, mode="mean")  # (B·M, C)
         return merged.unflatten(0, self.chosen.shape)
 
     def unmerge(self, y: Tensor) -> Tensor:
-        return take_tokens(y, self.assign)
+        if y.ndim == 4:
+            return take_tokens(y, self.assign)
+        return y.flatten(0, 1).index_select(0, self._slot_rows).unflatten(0, self.shape)
 
     def extend(self, stream: Stream) -> MergePlan:
         """The plan of a whole stream, whose picture this plan is of."""
@@ -135,6 +136,12 @@ class MergePlan:
             stream.extend_numbers(self.assign, length),
             stream.extend_numbers(self.chosen, stream.length),
         )
+
+
+@lru_cache(maxsize=8)
+@torch.inference_mode(False)
+def _make_one(device: torch.device) -> Tensor:
+    return torch.ones(1, 1, device=device)
 
 
 def mean_by_index_add(rows: Tensor, slot_of_row: Tensor, counts: Tensor) -> Tensor:

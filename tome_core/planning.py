@@ -11,7 +11,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .cells import draw_tokens, pick_nearest
+from .cells import list_cells, pick_nearest
 from .downsample import ChoosingPlan, InterpolationPlan
 from .draws import Draws
 from .global_matching import match_global
@@ -119,11 +119,12 @@ def _plan_downsampling(
     window = _find_window(settings, layer, smaller)
     if window:
         draw_count = _count_draws(grid, smaller, window) if settings.groups_queries else 1
-        kept = draw_tokens(grid, smaller, draw_count, draws)
+        kept = list_cells(grid, smaller, draw_count, draws.device).draw(draws)
         return WindowPlan(stream, smaller, kept, _order_tiles(window, draws), window)
     if settings.method in DRAWN:
         groups = _count_groups(stream, smaller) if settings.groups_queries else 1
-        return ChoosingPlan(stream, smaller, draw_tokens(grid, smaller, groups, draws))
+        kept = list_cells(grid, smaller, groups, draws.device).draw(draws)
+        return ChoosingPlan(stream, smaller, kept)
     centred = settings.method != "nearest"
     nearest = pick_nearest(grid, smaller, draws.device, centred=centred)[None]
     if settings.method in ("nearest-exact", "nearest"):

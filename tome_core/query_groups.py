@@ -10,12 +10,13 @@ sec. 3.2).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from .draws import Draws
-from .tokens import take_for_groups
+from .tokens import number_between, take_for_groups
 
 MOST_GROUPS = 4
 """More groups hardly lower the error (factor 4, 8 pictures of the trained model: mean squared
@@ -33,16 +34,22 @@ class QueryGroups:
     order: Tensor
     places: Tensor
 
-    @classmethod
-    def draw(cls, queries: int, groups: int, draws: Draws) -> QueryGroups:
-        """Groups of random queries, so that neighbours are seldom in the same one."""
+    @staticmethod
+    @lru_cache(maxsize=32)
+    @torch.inference_mode(False)
+    def draw(queries: int, groups: int, draws: Draws) -> QueryGroups:
+        """Groups of random queries, so that neighbours are seldom in the same one.
+
+        It is kept: which queries are together may stay the same, as long as each group's keys are
+        drawn anew.
+        """
         order = draws.draw_order(queries)
         places = torch.empty_like(order).scatter_(
-            0, order, torch.arange(queries, device=draws.device)
+            0, order, number_between(0, queries, draws.device)
         )
         missing = -queries % groups
         filled = torch.cat([order, order[:missing]])
-        return cls(filled.view(groups, -1), places)
+        return QueryGroups(filled.view(groups, -1), places)
 
     @property
     def groups(self) -> int:

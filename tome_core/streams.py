@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .grid import TokenGrid
+from .tokens import number_between
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,16 @@ class Stream:
         if not self.others:
             return numbers
         rows, device = len(numbers), numbers.device
-        before = torch.arange(self.before, device=device).expand(rows, -1)
-        after = torch.arange(length - self.after, length, device=device).expand(rows, -1)
-        return torch.cat([before, numbers + self.before, after], dim=1)
+        before = number_between(0, self.before, device).expand(rows, -1)
+        after = number_between(length - self.after, length, device).expand(rows, -1)
+        own = numbers + self.before if self.before else numbers
+        return torch.cat([before, own, after], dim=1)
 
     def number_others(self, device: torch.device) -> Tensor:
         """The tokens that are not of the picture, (others,) int64."""
         first_after = self.before + self.grid.tokens
-        return torch.cat(
-            [
-                torch.arange(self.before, device=device),
-                torch.arange(first_after, self.length, device=device),
-            ]
-        )
+        before = number_between(0, self.before, device)
+        return torch.cat([before, number_between(first_after, self.length, device)])
 
     def extend_sizes(self, sizes: Tensor) -> Tensor:
         """Sizes of the picture's slots, and 1 for each other token. (R, M) -> (R, M + others)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from einops import rearrange
 from torch import Tensor
@@ -41,8 +43,23 @@ def number_rows(numbers: Tensor, of_each: int) -> Tensor:
 
     of_each: how many an image has.
     """
-    first = torch.arange(numbers.shape[0], device=numbers.device)[:, None] * of_each  # (B, 1)
-    return (numbers + first).flatten()
+    if len(numbers) == 1:
+        return numbers[0]
+    return (numbers + _number_first(len(numbers), of_each, numbers.device)).flatten()
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def number_between(start: int, end: int, device: torch.device) -> Tensor:
+    """The numbers from ``start`` to ``end`` - 1. (end - start,) int64, not to be written to."""
+    return torch.arange(start, end, device=device)
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _number_first(images: int, of_each: int, device: torch.device) -> Tensor:
+    """The first row of each image. (B, 1) int64."""
+    return torch.arange(images, device=device)[:, None] * of_each
 
 
 def join_heads(x: Tensor) -> Tensor:

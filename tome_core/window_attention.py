@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+from einops import rearrange
 from torch import Tensor
 
 from .local_window import WindowPlan
 from .partial_attention import Part, attend_part, join_parts
 
 FAR_QUERIES = 1024
-"""Queries that read far keys in one call. Kernels are slow with few queries: PyTorch's on a CPU
+"""Queries that read far keys in one call on a CPU, whose kernel is slow with few queries: PyTorch's
 reads the keys once for 256 queries where there are 768 or more, else once for 32."""
 
-SHARE = 0.25
-"""Boxes are read together as long as their copies take at most this share of the queries."""
+SHARE = 0.5
+"""Boxes are read together as long as their copies take at most this share of the queries. Fewer
+calls are faster on a GPU, where each has its launches."""
 
 
 def attend_windows(
@@ -35,31 +38,65 @@ def attend_windows(
     """
     sequence = _Sequence(q, k, v, mask, scale)
     stream, window = plan.stream, plan.window
-    queries = window.queries + stream.before  # (T, Q)
-    near = window.near + stream.before  # (T, K)
-    size = queries.shape[1]
-    boxes = max(1, int(SHARE * stream.length / (3 * size + 2 * near.shape[1])))
+    boxes = max(
+        1, int(SHARE * stream.length / (window.queries.shape[1] + 2 * window.near.shape[1]))
+    )
+    attend_far = _attend_together if q.device.type == "cpu" else _attend_tile_by_tile
+    kept = stream.extend_numbers(plan.kept, stream.length)  # (S, M + others)
     out = q.new_empty(*q.shape[:3], v.shape[3])
-    for draw, (kept, dealt) in enumerate(zip(plan.kept, plan.deal_tiles(), strict=True)):
-        far = sequence.take_keys(stream.extend_numbers(kept[None], stream.length))
+    for draw, tiles in enumerate(plan.deal_tiles()):
+        far = sequence.take_keys(kept[draw, None])
         if draw == 0 and stream.others:
-            others = stream.number_others(q.device)[None]
-            _put(out, others, sequence.attend(others, far, plan.weights[None])[0])
-        for tiles in dealt.split(max(1, FAR_QUERIES // size)):
-            bias = plan.weigh_beyond(tiles, kept).repeat_interleave(size, 0)  # (t·Q, M + others)
-            beyond = sequence.attend(queries[tiles].view(1, -1), far, bias[None])
-            parts = zip(*(part.split(boxes * size, 2) for part in beyond), strict=True)
-            for some, part in zip(tiles.split(boxes), parts, strict=True):
-                own = queries[some]
-                within = sequence.attend(own, sequence.take_keys(near[some]), None)
-                _put(out, own, join_parts(_split_tiles(part, len(own)), within))
+            others = sequence.take_queries(stream.number_others(q.device)[None])
+            _put(out, others.numbers, sequence.attend(others, far, plan.weights[None])[0])
+        queries = sequence.take_queries(window.queries[tiles] + stream.before)  # t rows of Q
+        near = window.near[tiles] + stream.before  # (t, K)
+        beyond = attend_far(sequence, queries, far, plan.weigh_beyond(tiles, plan.kept[draw]))
+        joined = []
+        for first in range(0, len(tiles), boxes):
+            some = slice(first, first + boxes)
+            within = sequence.attend(queries.take(some), sequence.take_keys(near[some]), None)
+            joined.append(join_parts((beyond[0][some], beyond[1][some]), within))
+        _put(out, queries.numbers, torch.cat(joined))
     return out
 
 
-def _split_tiles(part: tuple[Tensor, ...], tiles: int) -> Part:
-    """(1, B·H, t·Q, ...) -> (t, B·H, Q, ...)."""
-    out, lse = (x[0].unflatten(1, (tiles, -1)).transpose(0, 1) for x in part)
-    return out, lse
+def _attend_tile_by_tile(sequence: _Sequence, queries: _Queries, far: _Keys, bias: Tensor) -> Part:
+    """Attention of t tiles to the same keys, in one call with a row of the batch for each tile.
+
+    bias: (t, n). Returns outputs (t, B·H, Q, D) and their lse.
+    """
+    return sequence.attend(queries, far, bias[:, None])
+
+
+def _attend_together(sequence: _Sequence, queries: _Queries, far: _Keys, bias: Tensor) -> Part:
+    """As ``_attend_tile_by_tile``, with many queries in one row."""
+    tiles, size = queries.numbers.shape
+    parts = []
+    for first in range(0, tiles, max(1, FAR_QUERIES // size)):
+        some = queries.take(slice(first, first + max(1, FAR_QUERIES // size)))
+        rows = bias[first : first + len(some.q)].repeat_interleave(size, 0)  # (t·Q, n)
+        row = _Queries(some.numbers.view(1, -1), rearrange(some.q, "t h q d -> 1 h (t q) d"))
+        out, lse = sequence.attend(row, far, rows[None])
+        parts.append(
+            (
+                rearrange(out, "1 h (t q) d -> t h q d", q=size),
+                rearrange(lse, "1 h (t q) -> t h q", q=size),
+            )
+        )
+    outs, sums = zip(*parts, strict=True)
+    return torch.cat(outs), torch.cat(sums)
+
+
+@dataclass(frozen=True)
+class _Queries:
+    """numbers: (t, Q). q: (t, B·H, Q, D)."""
+
+    numbers: Tensor
+    q: Tensor
+
+    def take(self, rows: slice) -> _Queries:
+        return _Queries(self.numbers[rows], self.q[rows])
 
 
 @dataclass(frozen=True)
@@ -90,19 +127,21 @@ class _Sequence:
         )
         return _Keys(numbers, k, v)
 
-    def attend(self, queries: Tensor, keys: _Keys, bias: Tensor | None) -> Part:
+    def take_queries(self, numbers: Tensor) -> _Queries:
+        """numbers: (t, Q) int64."""
+        return _Queries(numbers, _take(self.q, numbers))
+
+    def attend(self, queries: _Queries, keys: _Keys, bias: Tensor | None) -> Part:
         """Attention of each row's queries to its keys.
 
-        queries: (t, Q) int64. bias: (t or 1, Q or 1, n). Returns outputs (t, B·H, Q, D) and their
-        lse.
+        bias: (t or 1, Q or 1, n). Returns outputs (t, B·H, Q, D) and their lse.
         """
-        rows = len(queries), -1, -1, -1
+        rows = len(queries.numbers), -1, -1, -1
         scores = None if bias is None else bias[:, None]  # (t or 1, 1, Q or 1, n)
         if self.mask is not None:
-            masked = self._take_mask(self.mask, queries, keys.numbers)
+            masked = self._take_mask(self.mask, queries.numbers, keys.numbers)
             scores = masked if scores is None else masked + scores
-        q = _take(self.q, queries)
-        return attend_part(q, keys.k.expand(rows), keys.v.expand(rows), scores, self.scale)
+        return attend_part(queries.q, keys.k.expand(rows), keys.v.expand(rows), scores, self.scale)
 
     def _take_mask(self, mask: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
         """(t, Q), (t or 1, n) -> (t, B·H, Q or 1, n)."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from ...tome_core.draws import Draws
 from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import MergingPlan, Plan, Skipped
 from ...tome_core.planning import LayerTokens, plan_layer
@@ -121,7 +122,7 @@ def plan_attention(
         if "keys and values" in parts and settings.proportional_attention:
             sizes = plan.sizes
         if plan.groups > 1:
-            group_draws = call.make_draws(settings.seed, ("groups", *layer.key), device)
+            group_draws = Draws((settings.seed, "groups"), device)
     if not plans:
         return None
     queries, keys = plans.get("queries"), plans.get("keys and values")

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core import Draws, TokenGrid
-from token_merge.tome_core.cells import draw_tokens, pick_nearest
+from token_merge.tome_core.cells import list_cells, pick_nearest
 
 CPU = torch.device("cpu")
 FACTORS = st.floats(1.0, 8.0)
@@ -15,7 +15,7 @@ GRIDS = st.builds(
 
 
 def draw(grid: TokenGrid, smaller: TokenGrid, times: int, seed: int = 0) -> torch.Tensor:
-    return draw_tokens(grid, smaller, times, Draws((seed,), CPU))
+    return list_cells(grid, smaller, times, CPU).draw(Draws((seed,), CPU))
 
 
 def find_cell(grid: TokenGrid, smaller: TokenGrid, tokens: torch.Tensor) -> torch.Tensor:

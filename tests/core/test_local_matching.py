@@ -31,7 +31,7 @@ def match_by_mask(metric, grid, dst, merged):
     unit = F.normalize(metric.double(), dim=-1)
     similarity = (unit @ unit[:, flat].mT).masked_fill(~near, float("-inf"))
     best, nearest = similarity.max(dim=-1)
-    return absorb_most_similar(best, nearest, dst, merged)
+    return absorb_most_similar(best, flat[nearest], dst, merged)
 
 
 @given(
@@ -55,7 +55,13 @@ def test_same_plan_as_global_matching_with_far_pairs_struck_out(
     oracle = match_by_mask(metric, grid, dst, merged)
     assert ours.slots == oracle.slots
     # A tie within rounding may fall either way; it moves a token or two.
-    assert (ours.assign != oracle.assign).float().mean() <= 0.02 + 2 / grid.tokens
+    differs = find_standing(ours) != find_standing(oracle)
+    assert differs.float().mean() <= 0.02 + 2 / grid.tokens
+
+
+def find_standing(plan):
+    """The token that stands for each token. (B, N)."""
+    return plan.chosen.gather(1, plan.assign)
 
 
 def test_neighbours_that_are_alike_merge_as_they_do_globally():

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core import Draws, QueryGroups, Stream, TokenGrid
-from token_merge.tome_core.cells import draw_tokens
+from token_merge.tome_core.cells import list_cells
 from token_merge.tome_core.downsample import ChoosingPlan
 
 DRAWS = Draws((0,), torch.device("cpu"))
@@ -11,7 +11,8 @@ GROUPS = st.integers(1, 6)
 
 
 def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:
-    return ChoosingPlan(Stream(grid), smaller, draw_tokens(grid, smaller, groups, DRAWS))
+    kept = list_cells(grid, smaller, groups, DRAWS.device).draw(DRAWS)
+    return ChoosingPlan(Stream(grid), smaller, kept)
 
 
 @given(COUNTS, GROUPS, st.sampled_from([(), (3,)]))
