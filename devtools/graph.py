@@ -66,7 +66,7 @@ def with_demo_model(prompt: Prompt) -> Prompt:
 
 
 def with_trained_model(prompt: Prompt, text: str) -> Prompt:
-    """A copy with the loaders replaced by the trained model of their kind, and a prompt it knows."""
+    """A copy with the small trained model of its kind for the loaders, and a prompt it knows."""
     kind = next(
         (node["inputs"]["type"] for node in prompt.values() if "type" in node["inputs"]), "unet"
     )
@@ -93,9 +93,7 @@ def with_frames(prompt: Prompt) -> Prompt:
     for node in _of(prompt, "SaveVideo"):
         source, _ = node["inputs"]["video"]
         frames = prompt.pop(source)["inputs"]["images"]
-        node.update(
-            class_type="SaveImage", inputs={"images": frames, "filename_prefix": "frames"}
-        )
+        node.update(class_type="SaveImage", inputs={"images": frames, "filename_prefix": "frames"})
     return prompt
 
 
