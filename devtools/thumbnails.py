@@ -6,7 +6,6 @@ its model files, and what that model needs: once with our nodes bypassed, once w
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
-from rich.console import Console
 
 from . import cache, graph, picture
-from .client import Client
-from .server import running
+from .client import Client, RunError
+from .options.thumbnails import parse
+from .progress import Progress
+from .server import ServerError, running
 
 WIDTH = 512
 MARGIN = 8
@@ -83,26 +83,38 @@ THUMBNAILS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Draw the thumbnails beside the workflows; the exit code is 0."""
-    parser = argparse.ArgumentParser(prog="python -m devtools thumbnails", description=__doc__)
-    parser.parse_args(arguments)
+    """Draw the thumbnails beside the workflows; the exit code is 0 where all were drawn."""
+    parse(arguments)
     runs = cache.folder() / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=runs, prefix="thumbnails-") as base:
-        print("Starting ComfyUI", flush=True)
-        with running(Path(base)) as server:
-            client = Client(server)
-            info = client.object_info()
-            for thumbnail in THUMBNAILS:
-                plain, ours = (
-                    _run(client, thumbnail, workflow, info)
-                    for workflow in _plain_and_ours(thumbnail.path)
-                )
-                place = thumbnail.path.with_suffix(".jpg")
-                _draw(thumbnail.caption, plain, ours).save(place, quality=92)
-                Console().print(f"Drawn: {place}", soft_wrap=True)
-            client.close()
+    try:
+        with (
+            tempfile.TemporaryDirectory(dir=runs, prefix="thumbnails-") as base,
+            running(Path(base)) as server,
+        ):
+            _draw_all(Client(server))
+    except (ServerError, RunError) as error:
+        print(f"devtools: {error}")
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted")
+        return 130
+    print(f"Drawn: {len(THUMBNAILS)} pictures in {graph.WORKFLOWS}")
     return 0
+
+
+def _draw_all(client: Client) -> None:
+    info = client.object_info()
+    with Progress("Sampling") as progress:
+        for thumbnail in THUMBNAILS:
+            progress.stage(thumbnail.path.stem)
+            plain, ours = (
+                _run(client, thumbnail, workflow, info)
+                for workflow in _plain_and_ours(thumbnail.path)
+            )
+            sheet = _draw(thumbnail.caption, plain, ours)
+            sheet.save(thumbnail.path.with_suffix(".jpg"), quality=92)
+    client.close()
 
 
 def _plain_and_ours(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -125,7 +137,7 @@ def _draw(
     caption: Sequence[str], plain: Sequence[Image.Image], ours: Sequence[Image.Image]
 ) -> Image.Image:
     """Both side by side, what each is, and the caption: nearly square, as a card of the browser."""
-    psnr = picture.psnr(_tile(ours, 1), _tile(plain, 1))
+    psnr = picture.psnr(picture.tiled(ours, 1), picture.tiled(plain, 1))
     lines = (*caption, f"PSNR of the two: {psnr:.1f} dB")
     side = (WIDTH - 3 * MARGIN) // 2
     line = int(TEXT_SIZE * 1.3)
@@ -147,14 +159,4 @@ def _show(images: Sequence[Image.Image]) -> Image.Image:
         return images[0]
     last = len(images) - 1
     some = [images[number * last // (SHOWN_FRAMES - 1)] for number in range(SHOWN_FRAMES)]
-    return _tile(some, 2, gap=1)
-
-
-def _tile(images: Sequence[Image.Image], columns: int, gap: int = 0) -> Image.Image:
-    """In rows, on white."""
-    width, height = images[0].width + gap, images[0].height + gap
-    rows = -(-len(images) // columns)
-    tiles = Image.new("RGB", (columns * width - gap, rows * height - gap), "white")
-    for number, image in enumerate(images):
-        tiles.paste(image, (number % columns * width, number // columns * height))
-    return tiles
+    return picture.tiled(some, 2, gap=1)

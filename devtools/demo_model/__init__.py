@@ -13,6 +13,8 @@ from comfy_api.latest import ComfyExtension, io
 # For `benchmarks`, which builds the models. Last: `nodes` has to remain ComfyUI's own module.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.trained.places import WEIGHTS
+
 from . import models, trained
 
 
@@ -46,7 +48,7 @@ class TrainedModel(io.ComfyNode):
             category="token-merge/development",
             description="A small trained UNet with SD 1.5's block structure, Flux or Wan: coloured "
             "shapes, and a few photographs. One token is 2 x 2 pixels.",
-            inputs=[io.Combo.Input("kind", options=list(trained.places.WEIGHTS))],
+            inputs=[io.Combo.Input("kind", options=list(WEIGHTS))],
             outputs=[io.Model.Output(), io.Clip.Output(), io.Vae.Output()],
         )
 
