@@ -227,7 +227,7 @@ def test_token_merge_waits_bypassed_beside_token_downsample() -> None:
     assert nodes["TokenMerge"]["mode"] == graph.BYPASSED
 
 
-@EVERY_EXAMPLE
+@EVERY_FILE
 def test_layout_is_readable(path: Path) -> None:
     workflow = graph.load(path)
     score = score_workflow(workflow)
