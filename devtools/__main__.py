@@ -21,6 +21,7 @@ COMMANDS = {
     "test": ("check", "lint, types and tests, on a real ComfyUI; takes pytest's arguments"),
     "bench": ("bench", "measure the nodes against their peers and the limit of each setting"),
     "quality": ("quality", "train the small model, measure how much of its pictures stays"),
+    "thumbnails": ("thumbnails", "draw the pictures of the examples in the template browser"),
     "serve": ("serve", "open ComfyUI's page with the nodes and workflows in it"),
 }
 
@@ -29,7 +30,7 @@ def main() -> int:
     """Run the command in this process where it is the sandbox's, else start the sandbox's."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in COMMANDS:
-        lines = [f"  {name:<7} {text}" for name, (_, text) in COMMANDS.items()]
+        lines = [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
         print("usage: python -m devtools COMMAND [--help | options]\n", *lines, sep="\n")
         return 0 if name in ("-h", "--help") else 2
     try:

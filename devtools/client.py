@@ -27,7 +27,7 @@ class RunError(RuntimeError):
 class GraphRun:
     """What one run of a graph gave.
 
-    images: in the order of the nodes that saved them.
+    images: in the order of the nodes that saved them. Videos are left out.
     step_seconds: the time between the progress events of each sampler, so without its first step.
     """
 
@@ -112,6 +112,7 @@ class Client:
         return [
             self._image(image)
             for node in sorted(outputs, key=int)
+            if "animated" not in outputs[node]
             for image in outputs[node].get("images", [])
         ]
 

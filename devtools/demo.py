@@ -106,14 +106,13 @@ def _measure(server: Server, options: argparse.Namespace) -> list[TimedVariant]:
 
 
 def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[TimedVariant]:
-    merge = graph.load(graph.WORKFLOWS / "token_merge.json")
-    downsample = graph.load(graph.WORKFLOWS / "token_downsample.json")
+    workflow = graph.load(graph.SD15)
     return [
-        TimedVariant(name, _adapt(graph.to_prompt(workflow, object_info), options))
-        for name, workflow in (
-            ("Plain", graph.bypassed(merge)),
-            ("Token Merge", merge),
-            ("Token Downsample", downsample),
+        TimedVariant(name, _adapt(graph.to_prompt(each, object_info), options))
+        for name, each in (
+            ("Plain", graph.bypassed(workflow)),
+            ("Token Merge", graph.with_only(workflow, "TokenMerge")),
+            ("Token Downsample", graph.with_only(workflow, "TokenDownsample")),
         )
     ]
 

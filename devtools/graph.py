@@ -13,9 +13,19 @@ from .client import Prompt
 from .comfyui import ROOT
 
 WORKFLOWS = ROOT / "workflows"
-OURS = ("TokenMerge", "TokenDownsample")
+SD15 = WORKFLOWS / "Faster SD 1.5 at 768x768 with Token Downsample.json"
+SDXL = WORKFLOWS / "Faster SDXL at 1024x1024 with Token Downsample.json"
+SECOND_PASS = WORKFLOWS / "Faster hires fix second pass with Token Downsample.json"
+FLUX = WORKFLOWS / "Faster Flux at 1920x1088 with Token Downsample.json"
+WAN = WORKFLOWS / "Faster Wan video with Token Downsample.json"
+EXAMPLES = (SD15, SDXL, SECOND_PASS, FLUX, WAN)
+"""One for each kind of model: loader, our node, sampler. The file's name is its title."""
+
+OURS = ("TokenMerge", "TokenDownsample", "TokenMergeAdvanced", "TokenDownsampleAdvanced")
 LOADER = "CheckpointLoaderSimple"
-BYPASSED = 4  # the page's mode of a node that passes its inputs through
+PARTS = {"UNETLoader": 0, "CLIPLoader": 1, "DualCLIPLoader": 1, "VAELoader": 2}
+"""Loaders of a model in several files: which output of ``LOADER`` theirs is."""
+RUNS, BYPASSED = 0, 4  # the page's modes of a node; bypassed, it passes its inputs through
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -24,13 +34,21 @@ def load(path: Path) -> dict[str, Any]:
     return workflow
 
 
-def bypassed(workflow: dict[str, Any]) -> dict[str, Any]:
-    """A copy of a page's workflow with our nodes bypassed, as by Ctrl-B in the page."""
+def with_only(workflow: dict[str, Any], *kinds: str) -> dict[str, Any]:
+    """A copy of a page's workflow in which no node of ours acts but these.
+
+    The others are bypassed, as by Ctrl-B in the page.
+    """
     workflow = copy.deepcopy(workflow)
     for node in workflow["nodes"]:
         if node["type"] in OURS:
-            node["mode"] = BYPASSED
+            node["mode"] = RUNS if node["type"] in kinds else BYPASSED
     return workflow
+
+
+def bypassed(workflow: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a page's workflow with all our nodes bypassed."""
+    return with_only(workflow)
 
 
 def to_prompt(workflow: dict[str, Any], object_info: dict[str, Any]) -> Prompt:
@@ -48,14 +66,16 @@ def with_demo_model(prompt: Prompt) -> Prompt:
 
 
 def with_trained_model(prompt: Prompt, text: str) -> Prompt:
-    """A copy with every checkpoint loader replaced by the trained model, and a prompt it knows."""
-    prompt = copy.deepcopy(prompt)
+    """A copy with the small trained model of its kind for the loaders, and a prompt it knows."""
+    kind = next(
+        (node["inputs"]["type"] for node in prompt.values() if "type" in node["inputs"]), "unet"
+    )
+    prompt = _with_one_loader(prompt)
     for node in _of(prompt, LOADER):
-        node.update(class_type="TokenMergeTrainedModel", inputs={})
+        node.update(class_type="TokenMergeTrainedModel", inputs={"kind": kind})
     for node in _of(prompt, "KSampler"):
-        for name, words in (("positive", text), ("negative", "")):
-            source, _ = node["inputs"][name]
-            prompt[source]["inputs"]["text"] = words
+        for name, words in (("negative", ""), ("positive", text)):
+            _text_of(prompt, node["inputs"][name])["text"] = words
     return prompt
 
 
@@ -65,6 +85,37 @@ def with_values(prompt: Prompt, class_type: str, **values: object) -> Prompt:
     for node in _of(prompt, class_type):
         node["inputs"].update(values)
     return prompt
+
+
+def with_frames(prompt: Prompt) -> Prompt:
+    """A copy that saves the frames of its video as pictures, which lose nothing."""
+    prompt = copy.deepcopy(prompt)
+    for node in _of(prompt, "SaveVideo"):
+        source, _ = node["inputs"]["video"]
+        frames = prompt.pop(source)["inputs"]["images"]
+        node.update(class_type="SaveImage", inputs={"images": frames, "filename_prefix": "frames"})
+    return prompt
+
+
+def _with_one_loader(prompt: Prompt) -> Prompt:
+    """A copy in which a model in several files is loaded as a checkpoint is."""
+    prompt = copy.deepcopy(prompt)
+    parts = {key: node["class_type"] for key, node in prompt.items() if node["class_type"] in PARTS}
+    first = next((key for key, kind in parts.items() if kind == "UNETLoader"), None)
+    if first is None:
+        return prompt
+    for node in prompt.values():
+        for name, value in node["inputs"].items():
+            if isinstance(value, list) and value[0] in parts:
+                node["inputs"][name] = [first, PARTS[parts[value[0]]]]
+    prompt[first]["class_type"] = LOADER
+    return {key: node for key, node in prompt.items() if key == first or key not in parts}
+
+
+def _text_of(prompt: Prompt, source: list[Any]) -> dict[str, Any]:
+    """Inputs of the node that encodes the text of a conditioning, behind nodes that change it."""
+    inputs = prompt[source[0]]["inputs"]
+    return inputs if "text" in inputs else _text_of(prompt, inputs["conditioning"])
 
 
 def _of(prompt: Prompt, class_type: str) -> list[dict[str, Any]]:

@@ -32,6 +32,16 @@ def enlarged(picture: Image.Image, least: int) -> Image.Image:
     return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.BOX)
 
 
+def tiled(pictures: Sequence[Image.Image], columns: int, gap: int = 0) -> Image.Image:
+    """Pictures of one size in rows, on white."""
+    width, height = pictures[0].width + gap, pictures[0].height + gap
+    rows = -(-len(pictures) // columns)
+    sheet = Image.new("RGB", (columns * width - gap, rows * height - gap), "white")
+    for number, picture in enumerate(pictures):
+        sheet.paste(picture, (number % columns * width, number // columns * height))
+    return sheet
+
+
 def save_side_by_side(pictures: Sequence[Image.Image], labels: Sequence[str], place: Path) -> None:
     """Write one picture: all of these in a row, each with its label of two lines below it."""
     width = sum(picture.width for picture in pictures) + MARGIN * (len(pictures) + 1)

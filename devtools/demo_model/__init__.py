@@ -13,6 +13,8 @@ from comfy_api.latest import ComfyExtension, io
 # For `benchmarks`, which builds the models. Last: `nodes` has to remain ComfyUI's own module.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.trained.places import WEIGHTS
+
 from . import models, trained
 
 
@@ -44,15 +46,16 @@ class TrainedModel(io.ComfyNode):
             node_id="TokenMergeTrainedModel",
             display_name="Token Merge Trained Model",
             category="token-merge/development",
-            description="A small trained UNet with SD 1.5's block structure: coloured shapes, "
-            "and a few photographs. One token is 2 x 2 pixels.",
-            inputs=[],
+            description="A small trained UNet with SD 1.5's block structure, Flux or Wan: coloured "
+            "shapes, and a few photographs. One token is 2 x 2 pixels.",
+            inputs=[io.Combo.Input("kind", options=list(WEIGHTS))],
             outputs=[io.Model.Output(), io.Clip.Output(), io.Vae.Output()],
         )
 
     @classmethod
-    def execute(cls) -> io.NodeOutput:
-        return io.NodeOutput(trained.load_unet(), trained.build_text_encoder(), trained.HaarVAE())
+    def execute(cls, kind: str) -> io.NodeOutput:
+        model = trained.load_model(kind)
+        return io.NodeOutput(model, trained.build_text_encoder(), trained.HaarVAE())
 
 
 class DemoExtension(ComfyExtension):

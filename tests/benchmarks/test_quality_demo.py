@@ -17,14 +17,14 @@ PROMPT = {
 
 def test_the_prompt_goes_where_the_sampler_reads_it() -> None:
     changed = graph.with_trained_model(PROMPT, "a red circle")
-    assert changed["1"] == {"class_type": "TokenMergeTrainedModel", "inputs": {}}
+    assert changed["1"] == {"class_type": "TokenMergeTrainedModel", "inputs": {"kind": "unet"}}
     assert changed["3"]["inputs"]["text"] == "a red circle"
     assert changed["2"]["inputs"]["text"] == ""
     assert PROMPT["2"]["inputs"]["text"] == "a coast"
 
 
 def test_the_node_gives_a_model_a_text_encoder_and_a_decoder_that_fit() -> None:
-    model, clip, vae = TrainedModel.execute().args
+    model, clip, vae = TrainedModel.execute("unet").args
     context, _ = clip.encode_from_tokens(clip.tokenize("a red circle"), return_pooled=True)
     unet = model.model.diffusion_model
     with torch.no_grad():

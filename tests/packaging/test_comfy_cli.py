@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SHIPPED_FOLDERS = ("docs", "locales", "nodes", "tome_core", "workflows", "web")
+SHIPPED_FOLDERS = ("docs", "locales", "nodes", "subgraphs", "tome_core", "workflows", "web")
 SHIPPED_FILES = {"__init__.py", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"}
 
 

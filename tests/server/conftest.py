@@ -57,21 +57,41 @@ def object_info(client: Client) -> dict[str, Any]:
     return client.object_info()
 
 
+SMALL: dict[str, dict[str, int]] = {
+    "EmptyLatentImage": {"width": 256, "height": 192},
+    "EmptySD3LatentImage": {"width": 64, "height": 48},
+    "EmptyHunyuanLatentVideo": {"width": 64, "height": 48, "length": 9},
+    "KSampler": {"steps": 2},
+    "TokenReductionCompare": {"steps": 2},
+}
+
+
 def small(workflow: dict[str, Any], object_info: dict[str, Any]) -> Prompt:
-    """A page's workflow for the API, with the demo model, few tokens and two steps."""
-    prompt = graph.with_demo_model(graph.to_prompt(workflow, object_info))
-    prompt = graph.with_values(prompt, "EmptyLatentImage", width=256, height=192)
-    for sampler in ("KSampler", "TokenReductionCompare"):
-        prompt = graph.with_values(prompt, sampler, steps=2)
+    """A page's workflow for the API, with a model of ours, few tokens and two steps.
+
+    A checkpoint is replaced by the demo model, a model in several files by a small trained one.
+    """
+    prompt = graph.with_frames(graph.to_prompt(workflow, object_info))
+    if any(node["class_type"] == graph.LOADER for node in prompt.values()):
+        prompt = graph.with_demo_model(prompt)
+    else:
+        prompt = graph.with_trained_model(prompt, "a red star on a green gradient")
+    for kind, values in SMALL.items():
+        prompt = graph.with_values(prompt, kind, **values)
     return prompt
 
 
 @pytest.fixture(scope="session")
 def small_prompt(object_info: dict[str, Any]) -> Callable[..., Prompt]:
-    """Loads a shipped workflow by name; ``bypassed=True`` with our nodes bypassed."""
+    """Loads a shipped workflow; of our nodes only those of the kinds that are named act.
 
-    def load(name: str, bypassed: bool = False) -> Prompt:
-        workflow = graph.load(graph.WORKFLOWS / f"{name}.json")
-        return small(graph.bypassed(workflow) if bypassed else workflow, object_info)
+    Without kinds, they act as in the file; with none, all are bypassed.
+    """
+
+    def load(path: Path, kinds: tuple[str, ...] | None = None) -> Prompt:
+        workflow = graph.load(path)
+        if kinds is not None:
+            workflow = graph.with_only(workflow, *kinds)
+        return small(workflow, object_info)
 
     return load

@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from devtools import graph
 from devtools.client import Client
 from devtools.server import running
 
+COMPARE = graph.WORKFLOWS / "compare.json"
+
 
 @pytest.mark.parametrize("kind", ["pytorch", "split", "quad"])
-def test_both_nodes_work_under_each_attention(kind, tmp_path, small_prompt, files_before):
+def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files_before):
     with running(tmp_path, [f"--use-{kind}-cross-attention"]) as server:
         client = Client(server)
-        pairs = [client.run(small_prompt("compare")).images[:2]]
-        runs = [client.run(small_prompt("token_merge", bypassed=flag)) for flag in (True, False)]
-        pairs.append([run.images[0] for run in runs])
+        plain, *ours = (
+            client.run(small_prompt(graph.SD15, kinds)).images[0]
+            for kinds in ((), ("TokenMerge",), ("TokenDownsample",))
+        )
+        pairs = [(plain, each) for each in ours]
+        pairs.append(client.run(small_prompt(COMPARE)).images[:2])
         client.close()
         log = server.log.read_text()
     chosen = {"pytorch": "pytorch", "split": "split optimization", "quad": "sub quadratic"}[kind]

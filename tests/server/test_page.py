@@ -13,12 +13,15 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from devtools import graph
 from devtools.client import Prompt
 
-WORKFLOWS = ("token_merge", "token_downsample", "compare")
+TITLES = sorted(path.stem for path in graph.WORKFLOWS.glob("*.json"))
+BLUEPRINT = "Load Checkpoint with Token Downsample"
+CHECKPOINT = "v1-5-pruned-emaonly-fp16.safetensors"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 WAIT_SECONDS = 60
@@ -43,6 +46,14 @@ OPEN = """
             prompt: (await app.graphToPrompt()).output,
         };
     })().then(done, (error) => done({error: String(error)}));
+"""
+BOXES = """
+    return app.graph._nodes.map(({boundingRect: [left, top, width, height]}) =>
+        [left, top, left + width, top + height]);
+"""
+QUEUED = """
+    const [done] = arguments;
+    app.graphToPrompt().then(({output}) => done(Object.values(output)));
 """
 
 
@@ -99,30 +110,48 @@ def open_our_templates(page: webdriver.Chrome) -> None:
     ours = wait_for(lambda: in_dialog(page, "token-merge"))[-1]
     page.execute_script("arguments[0].scrollIntoView()", ours)
     ours.click()
-    wait_for(lambda: "Showing 3 of 3" in dialog_text(page))
+    wait_for(lambda: f"Showing {len(TITLES)} of {len(TITLES)}" in dialog_text(page))
+
+
+def find_card(page: webdriver.Chrome, title: str) -> WebElement:
+    return page.find_element(By.CSS_SELECTOR, f'[data-testid="template-workflow-{title}"]')
 
 
 def test_template_browser_lists_our_workflows(page):
     open_our_templates(page)
-    for name in WORKFLOWS:
-        assert page.find_elements(By.CSS_SELECTOR, f"[data-testid=template-workflow-{name}]")
+    for title in TITLES:
+        card = find_card(page, title)
+        assert title in card.text.replace("\n", " ")
+        picture = card.find_element(By.TAG_NAME, "img")
+        wait_for(lambda picture=picture: picture.get_property("naturalWidth") >= 256)
 
 
-def test_a_workflow_opens_from_the_template_browser(page):
+@pytest.mark.parametrize("path", graph.EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_opens_from_the_template_browser(page, path):
     open_our_templates(page)
-    page.find_element(By.CSS_SELECTOR, "[data-testid=template-workflow-token_merge]").click()
+    find_card(page, path.stem).click()
     types = "return app.graph._nodes.map((node) => node.type)"
-    wait_for(lambda: "TokenMerge" in page.execute_script(types))
+    wait_for(lambda: "TokenDownsample" in page.execute_script(types))
+    # What the page makes larger than the file says must not lie on its neighbour.
+    boxes = page.execute_script(BOXES)
+    for number, (left, top, right, bottom) in enumerate(boxes):
+        for left2, top2, right2, bottom2 in boxes[:number]:
+            assert right <= left2 or right2 <= left or bottom <= top2 or bottom2 <= top
+
+
+def search(page: webdriver.Chrome, text: str) -> None:
+    """Open the search of nodes and type; it shows what it finds."""
+    canvas = page.find_element(By.CSS_SELECTOR, "canvas")
+    ActionChains(page).move_to_element_with_offset(canvas, 0, 100).double_click().perform()
+    wait_for(lambda: page.switch_to.active_element.tag_name == "input")
+    ActionChains(page).send_keys(text).perform()
 
 
 @pytest.mark.parametrize(
     "name", ["Token Merge (ToMe)", "Token Downsample (ToDo)", "Compare Token Reduction"]
 )
 def test_node_search_finds_our_node(page, name):
-    canvas = page.find_element(By.CSS_SELECTOR, "canvas")
-    ActionChains(page).move_to_element_with_offset(canvas, 0, 100).double_click().perform()
-    wait_for(lambda: page.switch_to.active_element.tag_name == "input")
-    ActionChains(page).send_keys(name).perform()
+    search(page, name)
     wait_for(lambda: in_dialog(page, name))
 
 
@@ -137,9 +166,23 @@ def read(prompt: Prompt) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_page_and_command_line_read_the_workflow_alike(page, name, object_info):
-    workflow = graph.load(graph.WORKFLOWS / f"{name}.json")
+def test_the_blueprint_is_a_loader_with_token_downsample(page):
+    page.execute_script("app.graph.clear()")
+    search(page, BLUEPRINT)
+    wait_for(lambda: in_dialog(page, BLUEPRINT))
+    ActionChains(page).send_keys(Keys.ENTER).perform()
+    node = "return app.graph._nodes[0]?.widgets?.map(({name, value}) => [name, value])"
+    widgets = dict(wait_for(lambda: page.execute_script(node)))
+    ours = {"factor": 2, "local_window": "auto", "start_percent": 0, "end_percent": 1}
+    assert widgets == {"ckpt_name": CHECKPOINT, **ours}
+    loader, patch = page.execute_async_script(QUEUED)
+    assert (loader["class_type"], patch["class_type"]) == (graph.LOADER, "TokenDownsample")
+    assert {name: patch["inputs"][name] for name in ours} == ours
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_page_and_command_line_read_the_workflow_alike(page, title, object_info):
+    workflow = graph.load(graph.WORKFLOWS / f"{title}.json")
     opened: dict[str, Any] = page.execute_async_script(OPEN, workflow)
     assert opened.get("error") is None
     assert opened["missing"] == []
@@ -152,10 +195,3 @@ def test_help_page_is_served(server, node):
     reply = requests.get(f"{server.url}/extensions/token-merge/docs/{node}.md", timeout=30)
     assert reply.ok
     assert len(reply.text) > 300
-
-
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_workflow_has_its_thumbnail_in_the_template_browser(server, name):
-    reply = requests.get(f"{server.url}/api/workflow_templates/token-merge/{name}.jpg", timeout=30)
-    assert reply.ok
-    assert reply.headers["Content-Type"] == "image/jpeg"

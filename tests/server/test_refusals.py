@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from devtools.client import RunError
-from devtools.graph import with_values
-
-WORKFLOW = {"TokenMerge": "token_merge", "TokenDownsample": "token_downsample"}
+from devtools.graph import SD15, with_values
 
 
 @pytest.mark.parametrize(
@@ -26,12 +24,12 @@ WORKFLOW = {"TokenMerge": "token_merge", "TokenDownsample": "token_downsample"}
         ),
         ("TokenDownsample", {"factor": 0.5}, ["factor", "0.5", "1.0"]),
         ("TokenDownsample", {"local_window": "15"}, ["local_window", "15", "16"]),
-        ("TokenDownsample", {"model": ["7", 0]}, ["model", "MODEL", "LATENT"]),
+        ("TokenDownsample", {"model": ["3", 0]}, ["model", "MODEL", "LATENT"]),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
 def test_is_refused_by_name_value_and_range(node, values, said, client, small_prompt):
-    prompt = with_values(small_prompt(WORKFLOW[node]), node, **values)
+    prompt = with_values(small_prompt(SD15, kinds=(node,)), node, **values)
     with pytest.raises(RunError) as refusal:
         client.submit(prompt)
     assert [part for part in said if part not in str(refusal.value)] == [], str(refusal.value)
@@ -39,7 +37,7 @@ def test_is_refused_by_name_value_and_range(node, values, said, client, small_pr
 
 def test_a_wrong_percent_window_is_one_error_on_its_two_inputs(client, small_prompt):
     values = {"start_percent": 0.6, "end_percent": 0.4}
-    prompt = with_values(small_prompt("token_merge"), "TokenMerge", **values)
+    prompt = with_values(small_prompt(SD15, kinds=("TokenMerge",)), "TokenMerge", **values)
     with pytest.raises(RunError) as refusal:
         client.submit(prompt)
     assert str(refusal.value).count("start_percent is 0.6, expected less than") == 2

@@ -10,9 +10,19 @@ import pytest
 from devtools import graph
 from devtools.graph import OURS
 
-PICTURES = {"token_merge": 1, "token_downsample": 1, "compare": 2}
-TABLES = {"compare": 1}
-"""Pictures of text, behind the others."""
+from .conftest import SMALL
+
+COMPARE = graph.WORKFLOWS / "compare.json"
+IMAGES = {
+    graph.SD15: [(256, 192)],
+    graph.SDXL: [(256, 192)],
+    graph.SECOND_PASS: [(512, 384)],
+    graph.FLUX: [(64, 48)],
+    graph.WAN: [(64, 48)] * 3,
+    COMPARE: [(256, 192)] * 2,
+}
+EVERY_FILE = pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)
+EVERY_EXAMPLE = pytest.mark.parametrize("path", graph.EXAMPLES, ids=lambda path: path.stem)
 
 
 def same(left, right) -> bool:
@@ -31,39 +41,61 @@ def without_ours(prompt):
     return prompt
 
 
+def all_same(left, right) -> bool:
+    return all(same(*pair) for pair in zip(left, right, strict=True))
+
+
 def test_no_workflow_is_left_out_here():
-    assert {path.stem for path in graph.WORKFLOWS.glob("*.json")} == set(PICTURES)
+    assert set(graph.WORKFLOWS.glob("*.json")) == set(IMAGES)
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_runs_to_its_finished_pictures(name, client, small_prompt):
-    prompt = small_prompt(name)
+@EVERY_FILE
+def test_runs_to_its_finished_pictures(path, client, small_prompt):
+    prompt = small_prompt(path)
     assert any(node["class_type"] in OURS for node in prompt.values())
     images = client.run(prompt).images
-    assert len(images) == PICTURES[name] + TABLES.get(name, 0)
-    assert {image.size for image in images[: PICTURES[name]]} == {(256, 192)}
+    pictures = IMAGES[path]
+    assert [image.size for image in images[: len(pictures)]] == pictures
+    assert len(images) == len(pictures) + (path == COMPARE)  # its table is a picture too
     for image in images:
         # Neither one colour nor clipped: what an overflow or a missing model would leave.
         assert np.asarray(image).std() > 10
 
 
 def test_compare_shows_two_different_pictures_and_the_table(client, small_prompt):
-    plain, patched, table = client.run(small_prompt("compare")).images
+    plain, patched, table = client.run(small_prompt(COMPARE)).images
     assert not same(plain, patched)
     assert table.width == 1024
 
 
-@pytest.mark.parametrize("name", ["token_merge", "token_downsample"])
-def test_the_same_graph_and_seed_give_the_same_picture(name, client, small_prompt):
-    first, second = client.run(small_prompt(name)), client.run(small_prompt(name))
+def test_wan_runs_to_its_video(client, server, object_info):
+    prompt = graph.to_prompt(graph.load(graph.WAN), object_info)
+    prompt = graph.with_trained_model(prompt, "a red star on a green gradient")
+    for kind, values in SMALL.items():
+        prompt = graph.with_values(prompt, kind, **values)
+    client.run(prompt)
+    assert list((server.base / "output" / "video").glob("*.mp4"))
+
+
+@EVERY_EXAMPLE
+def test_the_same_graph_and_seed_give_the_same_picture(path, client, small_prompt):
+    first, second = client.run(small_prompt(path)), client.run(small_prompt(path))
     assert second.step_seconds, "the second run was not sampled but taken from the cache"
-    assert same(first.images[0], second.images[0])
+    assert all_same(first.images, second.images)
 
 
-@pytest.mark.parametrize("name", ["token_merge", "token_downsample"])
-def test_bypassing_our_node_is_the_plain_graph_bit_for_bit(name, client, small_prompt):
-    ours = client.run(small_prompt(name)).images[0]
-    bypassed = client.run(small_prompt(name, bypassed=True)).images[0]
-    plain = client.run(without_ours(small_prompt(name))).images[0]
-    assert same(bypassed, plain)
-    assert not same(ours, plain)
+@EVERY_EXAMPLE
+def test_bypassing_our_node_is_the_plain_graph_bit_for_bit(path, client, small_prompt):
+    ours = client.run(small_prompt(path)).images
+    bypassed = client.run(small_prompt(path, kinds=())).images
+    plain = client.run(without_ours(small_prompt(path))).images
+    assert all_same(bypassed, plain)
+    assert not all_same(ours, plain)
+
+
+def test_token_merge_can_take_the_place_of_token_downsample(client, small_prompt):
+    downsampled, merged = (
+        client.run(small_prompt(graph.SD15, kinds=(kind,))).images[0]
+        for kind in ("TokenDownsample", "TokenMerge")
+    )
+    assert not same(downsampled, merged)

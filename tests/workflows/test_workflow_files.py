@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+import comfy_extras.nodes_flux
+import comfy_extras.nodes_hunyuan
 import comfy_extras.nodes_image_compare
+import comfy_extras.nodes_model_advanced
 import comfy_extras.nodes_preview_any
 import comfy_extras.nodes_primitive
+import comfy_extras.nodes_sd3
+import comfy_extras.nodes_video
 import pytest
 import token_merge
 from comfy_api.latest import io
-from comfy_cli.layout_quality import score_workflow
+from comfy_cli.layout_quality import TITLE_H, score_workflow
 from comfy_cli.link_integrity import broken_link_findings
 from comfy_cli.workflow_to_api import convert_ui_to_api
 from PIL import Image
 
 import nodes as comfyui_nodes
+from devtools import graph
 
-ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / "workflows").glob("*.json"))
+FILES = sorted(graph.WORKFLOWS.glob("*.json"))
+COMPARE = graph.WORKFLOWS / "compare.json"
 OURS = {
     node.define_schema().node_id: node
     for node in asyncio.run(asyncio.run(token_merge.comfy_entrypoint()).get_node_list())
 }
 NODES: dict[str, type] = {
     **comfyui_nodes.NODE_CLASS_MAPPINGS,
+    **comfy_extras.nodes_model_advanced.NODE_CLASS_MAPPINGS,
+    "CreateVideo": comfy_extras.nodes_video.CreateVideo,
+    "EmptyHunyuanLatentVideo": comfy_extras.nodes_hunyuan.EmptyHunyuanLatentVideo,
+    "EmptySD3LatentImage": comfy_extras.nodes_sd3.EmptySD3LatentImage,
+    "FluxGuidance": comfy_extras.nodes_flux.FluxGuidance,
     "PrimitiveInt": comfy_extras.nodes_primitive.Int,
     "ImageCompare": comfy_extras.nodes_image_compare.ImageCompare,
     "PreviewAny": comfy_extras.nodes_preview_any.PreviewAny,
+    "SaveVideo": comfy_extras.nodes_video.SaveVideo,
     **OURS,
 }
 COMPARISON = "TokenReductionCompare"
+LOADERS = (graph.LOADER, "UNETLoader")
+WIDGETS = ("INT", "FLOAT", "BOOLEAN", "STRING", "COMBO", "COMFY_DYNAMICCOMBO_V3")
+PAGE = (1600, 1000)
+FILLED = 0.75
+"""Share of the page that the nodes fill when a template is opened."""
 EVERY_FILE = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+EVERY_EXAMPLE = pytest.mark.parametrize("path", graph.EXAMPLES, ids=lambda path: path.stem)
 
 
 def object_info(name: str) -> dict[str, Any]:
@@ -53,10 +70,6 @@ def object_info(name: str) -> dict[str, Any]:
     }
 
 
-def load(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def to_api(workflow: dict[str, Any]) -> dict[str, dict[str, Any]]:
     types = {node["type"] for node in workflow["nodes"]} - {"MarkdownNote"}
     return convert_ui_to_api(workflow, {name: object_info(name) for name in types})
@@ -68,12 +81,23 @@ def list_inputs(name: str) -> dict[str, tuple[Any, ...]]:
     return {**sections.get("required", {}), **sections.get("optional", {})}
 
 
+def list_optional_links(name: str) -> set[str]:
+    optional = object_info(name)["input"].get("optional", {})
+    return {one for one, spec in optional.items() if not _is_widget(spec)}
+
+
+def _is_widget(spec: tuple[Any, ...]) -> bool:
+    return isinstance(spec[0], list) or spec[0] in WIDGETS
+
+
 def check_value(spec: tuple[Any, ...], value: Any) -> None:
     kind, options = spec[0], spec[1] if len(spec) > 1 else {}
     if isinstance(kind, list) or kind == "COMBO":
         assert value in (kind if isinstance(kind, list) else options["options"])
     elif kind == "IMAGECOMPARE":
         assert value is None, "the widget shows and holds nothing"
+    elif kind == "COMFY_DYNAMICCOMBO_V3":
+        assert value in [option["key"] for option in options["options"]]
     elif kind == "BOOLEAN":
         assert isinstance(value, bool)
     elif kind in ("INT", "FLOAT"):
@@ -84,13 +108,24 @@ def check_value(spec: tuple[Any, ...], value: Any) -> None:
         assert isinstance(value, str)
 
 
-def test_the_three_workflows_are_there() -> None:
-    assert [path.stem for path in FILES] == ["compare", "token_downsample", "token_merge"]
+def list_model_files(node: dict[str, Any]) -> list[dict[str, str]]:
+    """Name, address and folder of each model file that a node of the page loads."""
+    return node["properties"].get("models", [])
+
+
+def test_there_is_an_example_for_each_kind_of_model() -> None:
+    assert set(FILES) == {*graph.EXAMPLES, COMPARE}
+
+
+@EVERY_FILE
+def test_title_can_stand_in_an_address_as_it_is(path: Path) -> None:
+    """The page shows a template's file name, and puts it into addresses without quoting it."""
+    assert re.fullmatch(r"[A-Za-z0-9_. ]+", path.stem)
 
 
 @EVERY_FILE
 def test_is_in_the_format_of_the_page(path: Path) -> None:
-    workflow = load(path)
+    workflow = graph.load(path)
     assert workflow["version"] == 0.4
     assert workflow["last_node_id"] == max(node["id"] for node in workflow["nodes"])
     assert workflow["last_link_id"] == max(link[0] for link in workflow["links"])
@@ -99,38 +134,40 @@ def test_is_in_the_format_of_the_page(path: Path) -> None:
 
 @EVERY_FILE
 def test_has_no_broken_links(path: Path) -> None:
-    assert broken_link_findings(load(path)) == ([], [])
+    assert broken_link_findings(graph.load(path)) == ([], [])
 
 
 @EVERY_FILE
 def test_every_link_input_of_the_schema_is_connected(path: Path) -> None:
-    api = to_api(load(path))
+    api = to_api(graph.load(path))
     for node in api.values():
-        assert set(node["inputs"]) == set(list_inputs(node["class_type"])), node["class_type"]
+        kind, given = node["class_type"], set(node["inputs"])
+        assert set(list_inputs(kind)) - given <= list_optional_links(kind), kind
+        assert given <= set(list_inputs(kind)), kind
         for name, value in node["inputs"].items():
             if isinstance(value, list):
-                assert value[0] in api, f"{node['class_type']}.{name} reads a node that is not run"
+                assert value[0] in api, f"{kind}.{name} reads a node that is not run"
 
 
 @EVERY_FILE
 def test_values_fit_the_schema(path: Path) -> None:
-    for node in to_api(load(path)).values():
+    workflow = graph.load(path)
+    files = {file["name"] for node in workflow["nodes"] for file in list_model_files(node)}
+    for node in to_api(workflow).values():
         specs = list_inputs(node["class_type"])
         for name, value in node["inputs"].items():
-            if not isinstance(value, list) and name != "ckpt_name":
+            if not isinstance(value, list) and value not in files:
                 check_value(specs[name], value)
 
 
 @EVERY_FILE
 def test_our_nodes_hold_their_defaults_in_schema_order(path: Path) -> None:
     """A value in another place would silently set another input when the page loads the file."""
-    found = [node for node in load(path)["nodes"] if node["type"] in OURS]
+    found = [node for node in graph.load(path)["nodes"] if node["type"] in OURS]
     assert found
     for node in found:
         widgets = {
-            name: spec[1]
-            for name, spec in list_inputs(node["type"]).items()
-            if spec[0] in ("INT", "FLOAT", "BOOLEAN", "COMBO")
+            name: spec[1] for name, spec in list_inputs(node["type"]).items() if _is_widget(spec)
         }
         if node["type"] != COMPARISON:  # which samples as the other workflows do
             defaults = [options["default"] for options in widgets.values()]
@@ -141,28 +178,58 @@ def test_our_nodes_hold_their_defaults_in_schema_order(path: Path) -> None:
             assert widgets["seed"]["control_after_generate"] is False
 
 
-@EVERY_FILE
+@EVERY_EXAMPLE
 def test_samplers_keep_their_seed(path: Path) -> None:
-    """The comparison does so by itself: see the test above."""
-    nodes = load(path)["nodes"]
+    """So that the same picture comes with our node bypassed."""
+    nodes = graph.load(path)["nodes"]
     kept = [node["widgets_values"][1] for node in nodes if node["type"] == "KSampler"]
-    assert kept == ([] if path.stem == "compare" else ["fixed"])
+    assert kept == ["fixed"] * (2 if path == graph.SECOND_PASS else 1)
 
 
-@EVERY_FILE
-def test_model_passes_through_our_node(path: Path) -> None:
-    api = to_api(load(path))
-    sampler, plain, patched = ("KSampler", None, "model")
-    if path.stem == "compare":
-        sampler, plain, patched = (COMPARISON, "model", "patched_model")
-    (inputs,) = (node["inputs"] for node in api.values() if node["class_type"] == sampler)
-    assert api[inputs[patched][0]]["class_type"] in OURS
-    assert plain is None or api[inputs[plain][0]]["class_type"] == "CheckpointLoaderSimple"
+@EVERY_EXAMPLE
+def test_token_downsample_stands_directly_behind_the_loader(path: Path) -> None:
+    api = to_api(graph.load(path))
+    (ours,) = (node for node in api.values() if node["class_type"] in OURS)
+    assert ours["class_type"] == "TokenDownsample"
+    assert api[ours["inputs"]["model"][0]]["class_type"] in LOADERS
+
+
+@EVERY_EXAMPLE
+def test_the_last_pass_is_reduced_and_no_other(path: Path) -> None:
+    api = to_api(graph.load(path))
+    passes = [
+        "TokenDownsample" in _list_patches(api, node)
+        for node in api.values()
+        if node["class_type"] == "KSampler"
+    ]
+    assert passes == ([False, True] if path == graph.SECOND_PASS else [True])
+
+
+def _list_patches(api: dict[str, Any], node: dict[str, Any]) -> list[str]:
+    """Classes of the nodes that a sampler's model comes from, the nearest first."""
+    found = []
+    while "model" in node["inputs"]:
+        node = api[node["inputs"]["model"][0]]
+        found.append(node["class_type"])
+    return found
+
+
+def test_the_comparison_reads_the_plain_and_the_patched_model() -> None:
+    api = to_api(graph.load(COMPARE))
+    (inputs,) = (node["inputs"] for node in api.values() if node["class_type"] == COMPARISON)
+    assert api[inputs["model"][0]]["class_type"] in LOADERS
+    assert api[inputs["patched_model"][0]]["class_type"] in OURS
+
+
+def test_token_merge_waits_bypassed_beside_token_downsample() -> None:
+    nodes = {node["type"]: node for node in graph.load(graph.SD15)["nodes"]}
+    assert nodes["TokenDownsample"]["mode"] == graph.RUNS
+    assert nodes["TokenMerge"]["mode"] == graph.BYPASSED
 
 
 @EVERY_FILE
 def test_layout_is_readable(path: Path) -> None:
-    workflow = load(path)
+    workflow = graph.load(path)
     score = score_workflow(workflow)
     assert score.overlap_area == 0
     assert score.backward_edges == 0
@@ -180,15 +247,46 @@ def _holds(box: list[float], node: dict[str, Any]) -> bool:
     left, top = node["pos"]
     return (
         x <= left
-        and y <= top
+        and y <= top - TITLE_H
         and left + node["size"][0] <= x + width
         and top + node["size"][1] <= y + height
     )
 
 
+@EVERY_EXAMPLE
+def test_opens_large_enough_to_read(path: Path) -> None:
+    """The page scales a template so that its nodes fill three quarters of the page."""
+    nodes = graph.load(path)["nodes"]
+    corners = [(*node["pos"], *node["size"]) for node in nodes]
+    width = max(x + wide for x, _, wide, _ in corners) - min(x for x, *_ in corners)
+    height = max(y + high for _, y, _, high in corners) - min(y for _, y, *_ in corners)
+    assert min(FILLED * PAGE[0] / width, FILLED * PAGE[1] / (height + TITLE_H)) > 0.8
+
+
+@EVERY_EXAMPLE
+def test_one_short_note_stands_on_top(path: Path) -> None:
+    nodes = graph.load(path)["nodes"]
+    (note,) = (node for node in nodes if node["type"] == "MarkdownNote")
+    assert all(note["pos"][1] + note["size"][1] < n["pos"][1] for n in nodes if n is not note)
+    lines = [line for line in note["widgets_values"][0].splitlines() if line]
+    assert 4 <= len(lines) <= 6
+
+
+@EVERY_EXAMPLE
+def test_note_says_where_each_model_file_comes_from(path: Path) -> None:
+    nodes = graph.load(path)["nodes"]
+    (text,) = (node["widgets_values"][0] for node in nodes if node["type"] == "MarkdownNote")
+    loaders = [node for node in nodes if list_model_files(node)]
+    assert loaders
+    for file in (file for node in loaders for file in list_model_files(node)):
+        assert f"[{file['name']}]({file['url']})" in text
+        assert f"models/{file['directory']}" in text
+        assert file["url"].endswith(file["name"])
+
+
 @EVERY_FILE
 def test_notes_name_only_inputs_that_exist(path: Path) -> None:
-    workflow = load(path)
+    workflow = graph.load(path)
     known = {
         name for node in workflow["nodes"] for name in (slot["name"] for slot in node["inputs"])
     }
