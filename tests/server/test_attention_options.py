@@ -9,8 +9,6 @@ from devtools import graph
 from devtools.client import Client
 from devtools.server import running
 
-COMPARE = graph.WORKFLOWS / "compare.json"
-
 
 @pytest.mark.parametrize("kind", ["pytorch", "split", "quad"])
 def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files_before):
@@ -21,7 +19,7 @@ def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files
             for kinds in ((), ("TokenMerge",), ("TokenDownsample",))
         )
         pairs = [(plain, each) for each in ours]
-        pairs.append(client.run(small_prompt(COMPARE)).images[:2])
+        pairs.append(client.run(small_prompt(graph.COMPARE)).images[:2])
         client.close()
         log = server.log.read_text()
     chosen = {"pytorch": "pytorch", "split": "split optimization", "quad": "sub quadratic"}[kind]

@@ -12,14 +12,13 @@ from devtools.graph import OURS
 
 from .conftest import SMALL
 
-COMPARE = graph.WORKFLOWS / "compare.json"
 IMAGES = {
     graph.SD15: [(256, 192)],
     graph.SDXL: [(256, 192)],
     graph.SECOND_PASS: [(512, 384)],
     graph.FLUX: [(64, 48)],
     graph.WAN: [(64, 48)] * 3,
-    COMPARE: [(256, 192)] * 2,
+    graph.COMPARE: [(256, 192)] * 2,
 }
 EVERY_FILE = pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)
 EVERY_EXAMPLE = pytest.mark.parametrize("path", graph.EXAMPLES, ids=lambda path: path.stem)
@@ -56,14 +55,14 @@ def test_runs_to_its_finished_pictures(path, client, small_prompt):
     images = client.run(prompt).images
     pictures = IMAGES[path]
     assert [image.size for image in images[: len(pictures)]] == pictures
-    assert len(images) == len(pictures) + (path == COMPARE)  # its table is a picture too
+    assert len(images) == len(pictures) + (path == graph.COMPARE)  # its table is a picture too
     for image in images:
         # Neither one colour nor clipped: what an overflow or a missing model would leave.
         assert np.asarray(image).std() > 10
 
 
 def test_compare_shows_two_different_pictures_and_the_table(client, small_prompt):
-    plain, patched, table = client.run(small_prompt(COMPARE)).images
+    plain, patched, table = client.run(small_prompt(graph.COMPARE)).images
     assert not same(plain, patched)
     assert table.width == 1024
 

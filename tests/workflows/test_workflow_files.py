@@ -27,7 +27,6 @@ import nodes as comfyui_nodes
 from devtools import graph
 
 FILES = sorted(graph.WORKFLOWS.glob("*.json"))
-COMPARE = graph.WORKFLOWS / "compare.json"
 OURS = {
     node.define_schema().node_id: node
     for node in asyncio.run(asyncio.run(token_merge.comfy_entrypoint()).get_node_list())
@@ -114,7 +113,7 @@ def list_model_files(node: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def test_there_is_an_example_for_each_kind_of_model() -> None:
-    assert set(FILES) == {*graph.EXAMPLES, COMPARE}
+    assert set(FILES) == {*graph.EXAMPLES, graph.COMPARE}
 
 
 @EVERY_FILE
@@ -215,7 +214,7 @@ def _list_patches(api: dict[str, Any], node: dict[str, Any]) -> list[str]:
 
 
 def test_the_comparison_reads_the_plain_and_the_patched_model() -> None:
-    api = to_api(graph.load(COMPARE))
+    api = to_api(graph.load(graph.COMPARE))
     (inputs,) = (node["inputs"] for node in api.values() if node["class_type"] == COMPARISON)
     assert api[inputs["model"][0]]["class_type"] in LOADERS
     assert api[inputs["patched_model"][0]]["class_type"] in OURS
@@ -253,7 +252,7 @@ def _holds(box: list[float], node: dict[str, Any]) -> bool:
     )
 
 
-@EVERY_EXAMPLE
+@EVERY_FILE
 def test_opens_large_enough_to_read(path: Path) -> None:
     """The page scales a template so that its nodes fill three quarters of the page."""
     nodes = graph.load(path)["nodes"]
@@ -263,7 +262,7 @@ def test_opens_large_enough_to_read(path: Path) -> None:
     assert min(FILLED * PAGE[0] / width, FILLED * PAGE[1] / (height + TITLE_H)) > 0.8
 
 
-@EVERY_EXAMPLE
+@EVERY_FILE
 def test_one_short_note_stands_on_top(path: Path) -> None:
     nodes = graph.load(path)["nodes"]
     (note,) = (node for node in nodes if node["type"] == "MarkdownNote")
