@@ -40,6 +40,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         return 0
     if options.draw:
         return _report(Results.read(options.draw), options.draw, console)
+    if options.part == "cost":
+        return _count(options, console)
     with waiting(console, "Importing ComfyUI"):
         loading.load(options.device)
         _check_device(options.device)
@@ -60,6 +62,15 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             interrupted = True
     code = _report(results, out, console)
     return 130 if interrupted else code
+
+
+def _count(options: argparse.Namespace, console: Console) -> int:
+    """Not on the machine's own device: nothing is computed."""
+    with waiting(console, "Importing ComfyUI"):
+        loading.load("cpu")
+        from .cost import command
+    command.run(options.out or RESULTS / "cost", console, quick=options.quick)
+    return 0
 
 
 def _check_device(device: str) -> None:

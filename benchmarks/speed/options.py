@@ -14,6 +14,7 @@ PARTS = (
     "correction",
     "compile",
     "published",
+    "cost",
 )
 DESCRIPTION = "Measures the nodes against their peers and the limit of each setting."
 CLIPS = ("flux-1024", "flux-2048", "wan-480p")
@@ -32,8 +33,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         default="all",
         help="whole models, one block's self-attention, diffusion transformers, planning alone, "
         "what matching finds on photographs, what reducing keys does to attention there, "
-        "torch.compile, or the published table (all: on a CPU "
-        "without the last)",
+        "torch.compile, the published table, or what attention launches and moves on a GPU, "
+        "counted on any machine (all: without the last, and on a CPU without the published table)",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(

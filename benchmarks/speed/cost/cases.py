@@ -1,0 +1,96 @@
+"""What is counted: blocks of real models, and settings of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from comfy.model_patcher import ModelPatcher
+
+from ... import ours
+from ..diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
+from .block_calls import Patch
+from .blocks import Block, UNetBlock
+from .transformer_blocks import FluxBlock, WanBlock
+
+
+@dataclass(frozen=True)
+class Setting:
+    name: str
+    patch: Patch
+
+
+PLAIN = Setting("plain", ModelPatcher.clone)
+SETTINGS = (
+    Setting("Token Downsample ×2", partial(ours.apply, "TokenDownsampleAdvanced")),
+    Setting(
+        "the same, stratified",
+        partial(ours.apply, "TokenDownsampleAdvanced", method="stratified", local_window="off"),
+    ),
+    Setting("Token Merge 0.5", partial(ours.apply, "TokenMergeAdvanced")),
+)
+"""At their defaults, but for the second: there the method is "stratified" and no local window is
+taken. The default is "interleaved", with local windows on transformers."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """block: of the model at the picture's size; of a UNet, the finest with self-attention."""
+
+    name: str
+    block: Block
+
+    @property
+    def is_unet(self) -> bool:
+        return isinstance(self.block, UNetBlock)
+
+
+@dataclass(frozen=True)
+class Family:
+    """make: the block on a square grid of this side. sides: in tokens, ascending."""
+
+    name: str
+    make: Callable[[int], Block]
+    sides: tuple[int, ...]
+
+
+def _sd15(side: int) -> Block:
+    return UNetBlock(channels=320, heads=8, context=768, height=side, width=side)
+
+
+def _sdxl(side: int) -> Block:
+    return UNetBlock(channels=640, heads=10, context=2048, height=side, width=side)
+
+
+def _flux(side: int, prompt_tokens: int = 512) -> Block:
+    pixels = 16 * side
+    return FluxBlock(Clip("flux", FLUX_SHAPED, pixels, pixels, 1, 1, prompt_tokens=prompt_tokens))
+
+
+def _wan(width: int, height: int, frames: int = 81) -> Block:
+    return WanBlock(Clip("wan", WAN_SHAPED, 16 * height, 16 * width, 1, 1, frames=frames))
+
+
+SHAPES = (
+    Shape("SD 1.5 512²", _sd15(64)),
+    Shape("SD 1.5 768²", _sd15(96)),
+    Shape("SDXL 1024²", _sdxl(64)),
+    Shape("Flux 1024²", _flux(64)),
+    Shape("Flux 2048²", _flux(128)),
+    Shape("Wan 832×480", _wan(52, 30)),
+    Shape("Wan 1280×720", _wan(80, 45)),
+)
+QUICK_SHAPES = (
+    Shape("SD 1.5 128²", _sd15(16)),
+    Shape("Flux 256²", _flux(16, prompt_tokens=24)),
+    Shape("Wan 128²", _wan(8, 8, 5)),
+)
+
+FAMILIES = (
+    Family("SD 1.5", _sd15, (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128)),
+    Family("SDXL", _sdxl, (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128)),
+    Family("Flux", _flux, (16, 24, 32, 40, 48, 56, 64, 80, 96, 128)),
+    Family("Wan, 81 frames", lambda side: _wan(side, side), (8, 12, 16, 20, 24, 28, 32, 40, 48)),
+)
+QUICK_FAMILIES = (Family("SD 1.5", _sd15, (8, 16)),)

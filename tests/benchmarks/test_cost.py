@@ -1,0 +1,108 @@
+"""What one operation costs a GPU: kernels, bytes and floating-point operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import comfy.ldm.flux.math
+import comfy.ldm.modules.attention as attention
+import comfy.ldm.wan.model
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from benchmarks.speed.cost.cases import QUICK_SHAPES, SETTINGS
+from benchmarks.speed.cost.counting import Count
+from benchmarks.speed.cost.kernels import Kernel
+from benchmarks.speed.memory import peak_memory
+
+MODULES = (attention, comfy.ldm.flux.math, comfy.ldm.wan.model)
+shapes = pytest.mark.parametrize("shape", QUICK_SHAPES, ids=lambda shape: shape.name)
+settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+
+
+@pytest.fixture(autouse=True)
+def pytorch_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ComfyUI takes on a GPU, and the benchmark on every machine."""
+    for module in MODULES:
+        monkeypatch.setattr(module, "optimized_attention", attention.attention_pytorch)
+
+
+def count(function: Callable[..., object], *args: object) -> list[Kernel]:
+    with Count() as counted:
+        function(*args)
+    return [kernel for _, kernel in counted.kernels]
+
+
+def test_a_matrix_product_reads_both_and_writes_one() -> None:
+    (kernel,) = count(torch.mm, torch.ones(30, 40), torch.ones(40, 50))
+    assert kernel == Kernel("mm", 1, 4 * (30 * 40 + 40 * 50 + 30 * 50), 2 * 30 * 40 * 50)
+
+
+def test_what_consists_of_others_counts_as_those() -> None:
+    with torch.inference_mode():
+        kernels = count(F.linear, torch.ones(2, 3, 8), torch.ones(5, 8), torch.ones(5))
+    assert [each.name for each in kernels] == ["addmm"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.view(8, 6).mT[None, 2:],
+        lambda x: x.expand(3, 6, 8),
+        lambda x: torch.empty_like(x),
+        lambda x: x.new_empty(3),
+        lambda x: x.contiguous(),
+        lambda x: x[:0] + 1,
+    ],
+)
+def test_what_computes_nothing_does_not_count(function: Callable[[Tensor], Tensor]) -> None:
+    assert count(function, torch.ones(6, 8)) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (lambda x: x + 1, 2 * 64),
+        (lambda x: x[:, :1].expand(8, 8) + 1, 8 + 64),
+        (lambda x: x[0].copy_(x[1]), 2 * 8),
+        (lambda x: x.zero_(), 64),
+        (lambda x: x.mul_(2), 2 * 64),
+        (lambda x: x.index_select(0, torch.tensor([1, 2], dtype=torch.int32)), 2 * 16 + 2),
+        (lambda x: x.index_copy_(0, torch.tensor([1]), torch.ones(1, 8)), 2 * (8 + 2)),
+    ],
+)
+def test_bytes_are_those_of_the_numbers_that_are_touched(
+    function: Callable[[Tensor], Tensor], numbers: int
+) -> None:
+    given = torch.ones(8, 8)
+    *_, kernel = count(function, given)
+    assert kernel.bytes == 4 * numbers
+
+
+def test_attention_computes_as_many_channels_as_its_kernel_has() -> None:
+    def attend(channels: int) -> int:
+        q, k, v = (torch.ones(1, 2, 16, channels, device="meta") for _ in range(3))
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention
+        (found,) = count(kernel, q, k, v)
+        return found.flops
+
+    assert attend(64) == 4 * 2 * 16 * 16 * 64
+    assert attend(40) == attend(64)
+    assert attend(136) == attend(192)
+
+
+def test_memory_is_that_of_the_allocators_record() -> None:
+    def work(x: Tensor) -> Tensor:
+        y = x @ x
+        z = y.mT + 1
+        del y
+        x += z
+        return torch.cat([z, x]).softmax(-1)
+
+    with peak_memory(torch.device("cpu")) as peak:
+        work(torch.ones(500, 500))
+    with Count() as counted:
+        work(torch.ones(500, 500))
+    assert counted.memory.peak == peak.bytes
