@@ -69,7 +69,10 @@ def _count(options: argparse.Namespace, console: Console) -> int:
     with waiting(console, "Importing ComfyUI"):
         loading.load("cpu")
         from .cost import command
-    command.run(options.out or RESULTS / "cost", console, quick=options.quick)
+    out = options.out or RESULTS / "cost"
+    command.run(out, console, quick=options.quick)
+    if out == RESULTS / "cost":
+        command.update(loading.ROOT / "docs" / "speed.md", out)
     return 0
 
 

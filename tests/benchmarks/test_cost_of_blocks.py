@@ -21,6 +21,7 @@ from benchmarks.speed.cost.counting import Count
 from benchmarks.speed.cost.gpus import LAUNCH_SECONDS, Gpu
 from benchmarks.speed.cost.kernels import Kernel
 from benchmarks.speed.cost.stand_in_gpu import StandInGpu
+from benchmarks.speed.cost.tables import replace_table
 
 MODULES = (attention, comfy.ldm.flux.math, comfy.ldm.wan.model)
 shapes = pytest.mark.parametrize("shape", QUICK_SHAPES, ids=lambda shape: shape.name)
@@ -104,6 +105,14 @@ def test_the_command_writes_numbers_and_tables(tmp_path: Path) -> None:
     assert len(written["break_evens"]) == len(SETTINGS) * len(written["gpus"])
     table = (tmp_path / "cost.md").read_text(encoding="utf-8")
     assert all(f"**{shape.name}**" in table for shape in QUICK_SHAPES)
+
+
+def test_a_table_takes_the_place_of_the_one_with_its_columns() -> None:
+    old, new = "| a | b |\n| --- | --- |\n| 1 | 2 |\n", "| a | b |\n| --- | --- |\n"
+    other = "| a | c |\n| --- | --- |\n"
+    assert replace_table(f"x\n\n{old}\n{other}", new) == f"x\n\n{new}\n{other}"
+    with pytest.raises(ValueError, match="0 tables"):
+        replace_table(other, new)
 
 
 def test_the_document_has_the_tables_that_were_written() -> None:

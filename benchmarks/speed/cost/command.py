@@ -14,6 +14,8 @@ from . import cases, tables
 from .costs import BreakEven, Cost, find_break_evens, find_cost
 from .gpus import GPUS, LAUNCH_SECONDS
 
+WIDTH = 136
+"""Of the tables; a narrower terminal breaks their lines."""
 SOURCES = ("torch", "comfyui", "commit", "date")
 """Of what ``machine.describe`` tells; counts do not depend on the machine."""
 
@@ -59,9 +61,18 @@ def _write(out: Path, costs: list[Cost], break_evens: list[BreakEven]) -> None:
     (out / "cost.md").write_text("\n".join(parts), encoding="utf-8")
 
 
+def update(document: Path, out: Path) -> None:
+    """Put the tables that ``run`` wrote into ``out`` in place of those with the same columns."""
+    text = document.read_text(encoding="utf-8")
+    for table in (out / "cost.md").read_text(encoding="utf-8").split("\n\n"):
+        text = tables.replace_table(text, table)
+    document.write_text(text, encoding="utf-8")
+
+
 def _print(console: Console, costs: list[Cost], break_evens: list[BreakEven]) -> None:
+    console.width = max(console.width, WIDTH)
     rows = tables.list_cost_rows(costs)
     console.print(tables.build_table(tables.TITLE, tables.COST_COLUMNS, rows))
-    title = "Tokens of the picture from which on the whole block is estimated to be faster"
+    title = "Tokens from which on the whole block is estimated to be faster"
     rows = tables.list_break_even_rows(break_evens)
     console.print(tables.build_table(title, tables.BREAK_EVEN_COLUMNS, rows))
