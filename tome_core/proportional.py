@@ -10,7 +10,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ALIGNMENT = 8
-"""Head channels are padded to a multiple of this, which PyTorch's fused kernels ask for."""
+"""Head channels are padded to a multiple of this, which PyTorch's fused kernels ask for.
+
+What they accept (PyTorch's sdp_utils.cpp): flash up to 256 channels and no mask, and it computes 72
+as 96 and 136 as 192; cuDNN up to 128, on GPUs of compute capability 9.0 and 10.x and from cuDNN
+9.22 on up to 256; the memory-efficient kernel any number. ComfyUI asks for them in this order.
+"""
+
+
+def count_channels(channels: int) -> int:
+    """How many channels of a head ``add_size_channels`` makes of these, at least one more."""
+    return channels + ALIGNMENT - channels % ALIGNMENT
 
 
 def add_size_channels(
@@ -31,7 +41,7 @@ def add_size_channels(
 
     Returns q, k, v with D' channels, D' > D. The output's channels beyond D are to be cut off.
     """
-    extra = ALIGNMENT - q.shape[-1] % ALIGNMENT
+    extra = count_channels(q.shape[-1]) - q.shape[-1]
     root = (q.shape[-1] + extra) ** 0.5
     ones = F.pad(q.new_ones(*q.shape[:-1], 1), (0, extra - 1))  # (B, H, Nq, extra)
     log_size = (sizes.float().log() * root).to(k.dtype)[:, None, :, None]  # (B or 1, 1, Nk, 1)

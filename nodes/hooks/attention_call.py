@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import comfy.ldm.modules.attention as comfy_attention
 import torch
 from einops import rearrange
 from torch import Tensor
 
 from ...tome_core.local_window import WindowPlan
-from ...tome_core.proportional import add_size_channels, add_sizes_to_mask, make_additive
+from ...tome_core.proportional import (
+    add_size_channels,
+    add_sizes_to_mask,
+    count_channels,
+    make_additive,
+)
 from ...tome_core.tokens import join_heads
 from ...tome_core.window_attention import attend_windows
 from .run_report import RunReport
@@ -33,7 +39,17 @@ TAKE_MASKS = frozenset(
 )
 TAKE_CHANNELS = TAKE_MASKS | {"attention_flash"}
 """ComfyUI's attention functions that accept a mask, and any multiple of 8 channels. Functions that
-are not named may accept neither: quantised kernels take few numbers of channels."""
+are not named may accept neither: SageAttention pads 72 channels to 128 and refuses 136, and the
+mask that forks of it take is added to scores of base 2, where log s weighs too little."""
+
+MOST_CHANNELS = 256
+"""Of the flash kernels of PyTorch, FlashAttention and xFormers."""
+KEEP_TO_FLASH = frozenset({"attention_flash", "attention_xformers"})
+"""With more channels FlashAttention refuses each call, of which ComfyUI warns each time, and
+xFormers has no kernel on the newest GPUs."""
+
+HAND_MASKS_ON = frozenset({"attention_flash", "attention3_sage"})
+"""ComfyUI's functions that give every call with a mask to PyTorch's attention."""
 
 NOT_WEIGHTED = (
     "proportional_attention is left out where another node or a launch option "
@@ -49,6 +65,11 @@ def explain_no_window(earlier: Attention | None) -> str:
     earlier: the attention that another node put in place, which is called in any case.
     """
     return "another node sets the attention function" if earlier else ""
+
+
+def masks_are_free(device: torch.device) -> bool:
+    """Whether a mask costs nothing there."""
+    return device.type == "cpu"
 
 
 @dataclass(frozen=True)
@@ -150,18 +171,33 @@ class AttentionFunction:
         run = partial(self.earlier, self.function) if self.earlier else self.function
         return run(*args, **kwargs)
 
-    def choose_weighting(
-        self, mask: Tensor | None, device: torch.device
-    ) -> Literal["mask", "channels"] | None:
+    def choose_weighting(self, call: AttentionCall) -> Literal["mask", "channels"] | None:
         """How keys are given their sizes; None where the function may accept neither.
 
         On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
         on a CPU, it costs nothing.
         """
-        name = getattr(self.function, "__name__", "")
-        if mask is not None or (device.type == "cpu" and (self.earlier or name in TAKE_MASKS)):
+        free = masks_are_free(call.q.device)
+        if self.earlier:
+            return "mask" if call.mask is not None or free else None
+        name = self._find_name(call)
+        fits = count_channels(call.q.shape[-1]) <= MOST_CHANNELS
+        if name in TAKE_MASKS and (call.mask is not None or free):
             return "mask"
-        return "channels" if self.earlier is None and name in TAKE_CHANNELS else None
+        if name in TAKE_CHANNELS and fits:
+            return "channels"
+        return "mask" if name in TAKE_MASKS - KEEP_TO_FLASH else None
+
+    def _find_name(self, call: AttentionCall) -> str:
+        """Of ComfyUI's function that computes the call: some leave calls to PyTorch's."""
+        name = getattr(self.function, "__name__", "")
+        masked = call.mask is not None
+        handed_on = masked and name in HAND_MASKS_ON
+        if name == "attention_sage":
+            takes_masks = comfy_attention.SAGE_ATTENTION_SUPPORTS_MASK
+            precise = call.options.get("low_precision_attention") is False
+            handed_on = precise or (masked and not takes_masks)
+        return "attention_pytorch" if handed_on else name
 
     def run(self, call: AttentionCall, sizes: Tensor | None, report: RunReport) -> Tensor:
         """The output of ``call`` as ``AttentionCall.run`` gives it.
@@ -170,7 +206,7 @@ class AttentionFunction:
         """
         if sizes is None:
             return call.run(self)
-        weighting = self.choose_weighting(call.mask, call.q.device)
+        weighting = self.choose_weighting(call)
         if weighting == "mask":
             return call.run_with_mask(self, sizes)
         if weighting == "channels":

@@ -8,9 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from token_merge.nodes.hooks.attention_call import AttentionCall, AttentionFunction
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 BACKENDS = ["attention_pytorch", "attention_split", "attention_sub_quad", "attention_basic"]
-CUDA, CPU = torch.device("cuda"), torch.device("cpu")
+CUDA, CPU = "cuda", "cpu"
 
 
 def ignore_scale(function):
@@ -90,6 +91,11 @@ def test_channels_keep_a_scale_that_the_model_asks_for(backend):
         ("attention_comfy_kitchen_int8", False, False, CUDA, None),
         ("attention_comfy_kitchen_int8", False, False, CPU, None),
         ("attention_of_tomorrow", False, False, CUDA, None),
+        ("attention_of_tomorrow", False, True, CUDA, None),
+        ("attention_flash", False, True, CUDA, "mask"),
+        ("attention_sage", False, True, CUDA, "mask"),
+        ("attention3_sage", False, True, CUDA, "mask"),
+        ("attention_of_tomorrow", True, True, CUDA, "mask"),
     ],
 )
 def test_only_functions_that_are_known_to_take_more_get_more(name, earlier, mask, device, way):
@@ -98,8 +104,11 @@ def test_only_functions_that_are_known_to_take_more_get_more(name, earlier, mask
 
     function.__name__ = name
     other_node = function if earlier else None
-    given = torch.zeros(1, 1) if mask else None
-    assert AttentionFunction(function, other_node).choose_weighting(given, device) == way
+    with FakeTensorMode():
+        q = torch.empty(1, 1, 5, 64, device=device)
+        given = torch.zeros(1, 1, device=device) if mask else None
+        call = AttentionCall(q, q, q, 1, given, skip_output_reshape=True, options={})
+    assert AttentionFunction(function, other_node).choose_weighting(call) == way
 
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])

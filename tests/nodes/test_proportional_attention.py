@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 from support.unet_sampling import sample
-from token_merge.nodes.hooks.attention_call import AttentionFunction
+from token_merge.nodes.hooks import attention_call
 
 
 @pytest.fixture(params=["merge", "downsample"])
@@ -18,11 +18,7 @@ def node(request, token_merge, token_downsample):
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
-    choose = AttentionFunction.choose_weighting
-    cuda = torch.device("cuda")
-    monkeypatch.setattr(
-        AttentionFunction, "choose_weighting", lambda self, mask, _: choose(self, mask, cuda)
-    )
+    monkeypatch.setattr(attention_call, "masks_are_free", lambda device: False)
 
 
 @pytest.mark.parametrize("target", ["queries, keys and values", "keys and values"])

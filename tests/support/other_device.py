@@ -147,7 +147,9 @@ def _efficient(
     """What PyTorch documents of ``_scaled_dot_product_efficient_attention``.
 
     It refuses what the GPU's kernel refuses: float64, rows that are not aligned, fewer heads of
-    keys, and a bias that is no multiple of 8 numbers from row to row.
+    keys, and a bias that is no multiple of 8 numbers from row to row. A bias that is expanded over
+    rows, heads or images is accepted: ``check_supported`` of PyTorch's kernel_forward.h asks only
+    that its strides are multiples, and 0 is one.
     """
     assert q.dtype in (torch.float32, torch.float16, torch.bfloat16)
     assert q.dtype == k.dtype == v.dtype
@@ -157,7 +159,8 @@ def _efficient(
     if bias is not None:
         assert bias.shape == scores.shape, "the kernel does not broadcast"
         assert bias.dtype == q.dtype
-        assert bias.stride(2) % 8 == 0, "rows of the bias are not aligned"
+        aligned = all(stride % 8 == 0 for stride in bias.stride()[:3])
+        assert aligned, "rows of the bias are not aligned"
         scores = scores + bias
     sums = scores.logsumexp(-1)
     out = ((scores - sums[..., None]).exp() @ v.float()).to(v.dtype)

@@ -29,29 +29,47 @@ def run_on_both(
     monkeypatch: pytest.MonkeyPatch,
 ) -> TwoDevices:
     """``sample`` is given a clone of ``model`` and samples at least one step with it."""
-    # ComfyUI asks the GPU how much memory is free, to choose how much it computes at once.
-    monkeypatch.setattr(attention.model_management, "get_free_memory", _tell_free_memory)
     found: list[TwoDevices] = []
 
     def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
         here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
         if not found:
-            tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
-            options = call["c"]["transformer_options"]
-            with moved(model.model), OtherDevice() as device:
-                there = apply_model(
-                    move(call["input"]),
-                    move(call["timestep"]),
-                    **move(tensors),
-                    transformer_options=options,
-                )
-            found.append(TwoDevices((here, there.inner), tuple(device.crossings)))
+            there, crossings = _call_there(model, apply_model, call)
+            found.append(TwoDevices((here, there), crossings))
         return here
+
+    tell_free_memory_of_both(monkeypatch)
 
     watched = model.clone()
     watched.set_model_unet_function_wrapper(call_twice)
     sample(watched)
     return found[0]
+
+
+def put_on_other_device(model: ModelPatcher, monkeypatch: pytest.MonkeyPatch) -> ModelPatcher:
+    """A clone whose calls are all computed on the other device."""
+    tell_free_memory_of_both(monkeypatch)
+    clone = model.clone()
+    clone.set_model_unet_function_wrapper(
+        lambda apply_model, call: _call_there(model, apply_model, call)[0]
+    )
+    return clone
+
+
+def _call_there(
+    model: ModelPatcher, apply_model: Callable[..., Tensor], call: dict[str, Any]
+) -> tuple[Tensor, tuple[Crossing, ...]]:
+    """The output of a call on the other device, back on the CPU, and what crossed."""
+    tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
+    options = call["c"]["transformer_options"]
+    with moved(model.model), OtherDevice() as device:
+        there = apply_model(
+            move(call["input"]),
+            move(call["timestep"]),
+            **move(tensors),
+            transformer_options=options,
+        )
+    return there.inner, tuple(device.crossings)
 
 
 ONE_READ = [("wait", "__float__")]
@@ -63,6 +81,11 @@ def check_stays(both: TwoDevices, tolerance: float = 1e-4) -> None:
     assert [(each.kind, each.operation) for each in both.crossings] == ONE_READ, both.crossings
     here, there = both.outputs
     torch.testing.assert_close(there, here, rtol=tolerance, atol=tolerance)
+
+
+def tell_free_memory_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ComfyUI asks the GPU how much memory is free, to choose how much it computes at once."""
+    monkeypatch.setattr(attention.model_management, "get_free_memory", _tell_free_memory)
 
 
 def _tell_free_memory(device: Any = None, torch_free_too: bool = False) -> Any:

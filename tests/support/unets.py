@@ -78,12 +78,17 @@ FLUX = {
     "qkv_bias": True,
     "guidance_embed": True,
 }
+SD15_WIDE = {**SD15, "model_channels": 64, "num_heads": 1}
+"""Its heads have 64 and 128 channels, as those of SDXL and of transformers."""
+FLUX_WIDE = {**FLUX, "hidden_size": 128, "num_heads": 1, "axes_dim": [16, 56, 56]}
 CONFIGS = {
     "SD15": (comfy.supported_models.SD15, SD15),
     "SDXL": (comfy.supported_models.SDXL, SDXL),
     "SSD1B": (comfy.supported_models.SSD1B, SSD_1B),
     "SVD": (comfy.supported_models.SVD_img2vid, SVD),
     "Flux": (comfy.supported_models.Flux, FLUX),
+    "SD15 wide": (comfy.supported_models.SD15, SD15_WIDE),
+    "Flux wide": (comfy.supported_models.Flux, FLUX_WIDE),
 }
 
 

@@ -41,8 +41,8 @@ def attend(
     sizes = running.take_sizes(k.shape[1]) if running else None
     if sizes is None:
         return function(q, k, v, heads, mask, *args, **kwargs)
-    if function.choose_weighting(mask, q.device) == "mask":
+    tensors = AttentionCall.read(q, k, v, heads, mask, *args, **kwargs)
+    if function.choose_weighting(tensors) == "mask":
         # The tensors keep their shape: another node's attention gets them as without us.
         return function(q, k, v, heads, add_sizes_to_mask(mask, sizes, q.dtype), *args, **kwargs)
-    tensors = AttentionCall.read(q, k, v, heads, mask, *args, **kwargs)
     return tensors.reshape_output(function.run(tensors, sizes, call.model.run.report))
