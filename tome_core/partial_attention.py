@@ -46,9 +46,9 @@ def choose_kernel(q: Tensor, v: Tensor) -> Kernel:
 
 
 def join_parts(one: Part, other: Part) -> Tensor:
-    """Attention over the keys of both parts, (B, H, Nq, D)."""
+    """Attention over the keys of both parts, (B, H, Nq, D), in the memory of ``one``'s output."""
     share = torch.sigmoid(other[1] - one[1])[..., None]  # (B, H, Nq, 1)
-    return torch.lerp(one[0], other[0], share.to(one[0].dtype))
+    return one[0].lerp_(other[0], share.to(one[0].dtype))
 
 
 def attend_part_by_matrices(

@@ -30,6 +30,10 @@ MOST_DRAWS = 16
 near as one for each tile (measured with a prototype on the small trained Flux, 64 x 64 tokens,
 factor 4, 8 steps, 4 pictures: 36.4 and 35.8 dB; 4 draws 35.6, one draw 33.1)."""
 
+LEAST_FOR_WINDOWS = {"cuda": 6400}
+"""By device: with fewer tokens no estimate of docs/speed.md is faster with local windows, which
+start some hundred kernels. Where the user asks for a window, it is there all the same."""
+
 LEAST_TOKENS = 32
 LEAST_SHARE = 1 / 8
 """Below these, planning and copying cost more than shorter attention saves (one
@@ -117,6 +121,12 @@ def _plan_downsampling(
         return Skipped(f"{grid.tokens} tokens are within the factor and max_tokens already")
 
     window = _find_window(settings, layer, smaller)
+    least = LEAST_FOR_WINDOWS.get(draws.device.type, 0) if settings.local_window is None else 0
+    if window and grid.tokens < least:
+        return Skipped(
+            f"{grid.tokens} tokens are too few for local windows to pay on a GPU, by an estimate; "
+            f"with another local_window than auto the layer is reduced"
+        )
     if window:
         draw_count = _count_draws(grid, smaller, window) if settings.groups_queries else 1
         kept = list_cells(grid, smaller, draw_count, draws.device).draw(draws)

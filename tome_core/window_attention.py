@@ -52,12 +52,11 @@ def attend_windows(
         queries = sequence.take_queries(window.queries[tiles] + stream.before)  # t rows of Q
         near = window.near[tiles] + stream.before  # (t, K)
         beyond = attend_far(sequence, queries, far, plan.weigh_beyond(tiles, plan.kept[draw]))
-        joined = []
         for first in range(0, len(tiles), boxes):
             some = slice(first, first + boxes)
             within = sequence.attend(queries.take(some), sequence.take_keys(near[some]), None)
-            joined.append(join_parts((beyond[0][some], beyond[1][some]), within))
-        _put(out, queries.numbers, torch.cat(joined))
+            join_parts((beyond[0][some], beyond[1][some]), within)
+        _put(out, queries.numbers, beyond[0])
     return out
 
 

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 import torch
 from support.other_device import DEVICE, OnDevice, OtherDevice
-from support.other_device_run import check_stays, run_on_both
+from support.other_device_run import check_stays, put_on_other_device, run_on_both
+from token_merge.tome_core import planning
 
 MERGE = {
     "default": {},
@@ -68,6 +69,19 @@ def test_downsampling_stays_on_its_device(
 def test_both_together_do_too(model, unet, token_merge, token_downsample, denoise, monkeypatch):
     both = token_downsample(token_merge(unet(model), target="queries"))
     check_stays(run_on_both(both, partial(denoise, size=(32, 32), steps=1), monkeypatch))
+
+
+def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
+    flux, token_downsample, denoise, messages, monkeypatch
+):
+    sample = partial(denoise, size=(40, 40), steps=1)
+    for side, said in (("auto", "400 tokens are too few for local windows"), ("16", "reads")):
+        with monkeypatch.context() as patching:
+            model = put_on_other_device(token_downsample(flux, local_window=side), patching)
+            patching.setattr(planning, "LEAST_FOR_WINDOWS", {"cuda": 6400})
+            before = len(messages())
+            sample(model)
+        assert said in " ".join(messages()[before:])
 
 
 def wait(x):

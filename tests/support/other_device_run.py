@@ -10,6 +10,7 @@ import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core import planning
 from torch import Tensor
 
 from .other_device import Crossing, OtherDevice, move, moved
@@ -39,6 +40,7 @@ def run_on_both(
         return here
 
     tell_free_memory_of_both(monkeypatch)
+    monkeypatch.setattr(planning, "LEAST_FOR_WINDOWS", {})  # the models here are small
 
     watched = model.clone()
     watched.set_model_unet_function_wrapper(call_twice)
@@ -49,6 +51,7 @@ def run_on_both(
 def put_on_other_device(model: ModelPatcher, monkeypatch: pytest.MonkeyPatch) -> ModelPatcher:
     """A clone whose calls are all computed on the other device."""
     tell_free_memory_of_both(monkeypatch)
+    monkeypatch.setattr(planning, "LEAST_FOR_WINDOWS", {})
     clone = model.clone()
     clone.set_model_unet_function_wrapper(
         lambda apply_model, call: _call_there(model, apply_model, call)[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from comfy.ldm.modules.diffusionmodules.openaimodel import UNetModel
 from comfy.model_patcher import ModelPatcher
 
 from ... import ours
@@ -21,9 +22,16 @@ class Setting:
     patch: Patch
 
 
+def _downsample(model: ModelPatcher) -> ModelPatcher:
+    """At its defaults, with the local window of transformers also where it is too small to pay."""
+    is_unet = isinstance(model.model.diffusion_model, UNetModel)
+    inputs = {} if is_unet else {"local_window": "16"}
+    return ours.apply("TokenDownsampleAdvanced", model, **inputs)
+
+
 PLAIN = Setting("plain", ModelPatcher.clone)
 SETTINGS = (
-    Setting("Token Downsample ×2", partial(ours.apply, "TokenDownsampleAdvanced")),
+    Setting("Token Downsample ×2", _downsample),
     Setting(
         "the same, stratified",
         partial(ours.apply, "TokenDownsampleAdvanced", method="stratified", local_window="off"),
