@@ -1,0 +1,83 @@
+"""JavaScript for the page, where ``app`` is ComfyUI's own object."""
+
+READY = """
+    // Last of all the page opens a workflow of its own, which would replace one opened before.
+    return !!(window.LiteGraph?.registered_node_types?.TokenMerge
+        && window.app?.extensionManager?.workflow?.activeWorkflow);
+"""
+
+CALL = """
+    const args = [...arguments], done = args.pop();
+    (async () => {{ {} }})().then(
+        (value) => done({{value: value ?? null}}),
+        (error) => done({{error: String(error.stack ?? error)}}));
+"""
+
+LISTEN = """
+    window.told = [];
+    window.ended = [];
+    window.cached = [];
+    const listen = (name, act) => app.api.addEventListener(name, (event) => act(event.detail));
+    listen('progress_text', ({nodeId, text}) => told.push([nodeId, text]));
+    listen('execution_cached', ({nodes}) => cached.push(nodes));
+    for (const name of ['execution_success', 'execution_error', 'execution_interrupted'])
+        listen(name, () => ended.push(name));
+"""
+
+OPEN = """
+    app.canvas.setGraph(app.rootGraph);
+    app.loadApiJson(args[0], 'test');
+    // Else each run would change the seeds, and nothing would be the same in the next one.
+    for (const node of app.graph.nodes)
+        for (const widget of node.widgets ?? [])
+            if (widget.name === 'control_after_generate') widget.value = 'fixed';
+"""
+
+SET = """
+    const [id, values] = args, {widgets} = app.canvas.graph.getNodeById(id);
+    for (const name in values) widgets.find((each) => each.name === name).value = values[name];
+"""
+
+CENTRE = """
+    app.canvas.ds.scale = 1;
+    app.canvas.centerOnNode(app.canvas.graph.getNodeById(arguments[0]));
+    app.canvas.setDirty(true, true);
+"""
+
+READ_TEXT = r"""
+    const node = app.canvas.graph.getNodeById(arguments[0]);
+    const widget = node.widgets.find(({name}) => name === '$$node-text-preview');
+    if (!widget) return null;
+    const [x, y, width, height] = node.boundingRect;
+    const canvas = app.canvas.canvas.getBoundingClientRect();
+    const place = (point) => app.canvas.ds.convertOffsetToCanvas(point);
+    const [left, top] = place([x, y]), [right, bottom] = place([x + width, y + height]);
+    const inside = (box) => box.height > 0
+        && box.left >= canvas.left + left && box.right <= canvas.left + right
+        && box.top >= canvas.top + top && box.bottom <= canvas.top + bottom;
+    const words = (text) => text.split(/\s+/).join(' ').trim();
+    // The classic look has its texts in one layer over the canvas, the newer one in each node.
+    const kinds = '.dom-widget, [data-node-id="' + node.id + '"] .widget-markdown';
+    const shown = [...document.querySelectorAll(kinds)].find((each) =>
+        words(each.innerText) === words(widget.value) && inside(each.getBoundingClientRect()));
+    if (!shown) return null;
+    const range = document.createRange(), end = shown.getBoundingClientRect().bottom;
+    range.selectNodeContents(shown);
+    const middles = [...range.getClientRects()].map((line) => (line.top + line.bottom) / 2);
+    return {text: shown.innerText.trim(), all: middles.every((middle) => middle < end)};
+"""
+
+WIDGETS = """
+    const node = app.graph.getNodeById(arguments[0]);
+    app.canvas.centerOnNode(node);
+    // The newer look has a row for each; nothing tells an older row from what it is of.
+    const rows = document.querySelectorAll(`[data-node-id="${node.id}"] [data-testid=node-widget]`);
+    const drawn = node.widgets.filter((widget) => node.isWidgetVisible(widget));
+    return {names: drawn.map(({name}) => name), rows: rows.length};
+"""
+
+MAKE_SUBGRAPH = """
+    const nodes = args[0].map((id) => app.graph.getNodeById(id));
+    const {subgraph, node} = app.graph.convertToSubgraph(new Set(nodes));
+    app.canvas.openSubgraph(subgraph, node);
+"""
