@@ -38,6 +38,13 @@ def test_each_node_of_a_chain_shows_its_own_text(page):
     page.keep(f"chain-{page.look}.png")
 
 
+def test_two_nodes_with_the_same_inputs_each_show_their_text(page):
+    page.open(graphs.sample_twice())
+    page.run()
+    assert re.fullmatch(DOWNSAMPLED, page.text_on("11"))
+    assert re.fullmatch(DOWNSAMPLED, page.text_on("12"))
+
+
 def test_each_prompt_of_a_batch_writes_its_text(page):
     page.open(graphs.sample_with("TokenDownsample"))
     page.set("4", seed=2000, control_after_generate="increment")
