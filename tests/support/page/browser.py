@@ -12,7 +12,7 @@ from selenium.common.exceptions import WebDriverException
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-WAIT_SECONDS = 15
+WAIT_SECONDS = 60
 SIZE = (1600, 1000)
 """Of the page, in pixels."""
 

@@ -69,9 +69,7 @@ class Page:
         """Press Run and wait for the end. Returns what the server told: (node, text)."""
         return self.wait_for_runs(self.press_run)
 
-    def wait_for_runs(
-        self, start: Callable[[], object], prompts: int = 1
-    ) -> list[tuple[str, str]]:
+    def wait_for_runs(self, start: Callable[[], object], prompts: int = 1) -> list[tuple[str, str]]:
         """The same for what ``start`` puts into the queue."""
         ended, told = self.browser.execute_script("return [ended.length, told.length]")
         start()
@@ -94,6 +92,13 @@ class Page:
     def _read_text(self, node_id: str) -> dict[str, Any]:
         self.centre(node_id)
         return wait_for(lambda: self.browser.execute_script(scripts.READ_TEXT, node_id))
+
+    def widgets_of(self, node_id: str) -> list[str]:
+        """Names of the widgets that a node shows, from top to bottom."""
+        self.centre(node_id)
+        classic = self.look == "classic"
+        script = scripts.CLASSIC_WIDGETS if classic else scripts.NEWER_WIDGETS
+        return wait_for(lambda: self.browser.execute_script(script, node_id))
 
     def keep(self, name: str, box: tuple[int, int, int, int] | None = None) -> None:
         """Save a screenshot, or the part of it in (left, top, right, bottom)."""

@@ -67,17 +67,38 @@ READ_TEXT = r"""
     return {text: shown.innerText.trim(), all: middles.every((middle) => middle < end)};
 """
 
-WIDGETS = """
+CLASSIC_WIDGETS = """
     const node = app.graph.getNodeById(arguments[0]);
-    app.canvas.centerOnNode(node);
-    // The newer look has a row for each; nothing tells an older row from what it is of.
-    const rows = document.querySelectorAll(`[data-node-id="${node.id}"] [data-testid=node-widget]`);
-    const drawn = node.widgets.filter((widget) => node.isWidgetVisible(widget));
-    return {names: drawn.map(({name}) => name), rows: rows.length};
+    return node.widgets.filter((widget) => node.isWidgetVisible(widget)).map(({name}) => name);
+"""
+
+NEWER_WIDGETS = r"""
+    const node = app.graph.getNodeById(arguments[0]);
+    const drawn = document.querySelector(`[data-node-id="${node.id}"]`);
+    const title = drawn?.querySelector('[data-testid=node-title]');
+    if (title?.innerText !== node.title) return null; // a graph from before is still there
+    const rows = drawn.querySelectorAll('[data-testid=node-widget]');
+    return [...rows].map((row) => row.innerText.split('\n')[0]);
 """
 
 MAKE_SUBGRAPH = """
     const nodes = args[0].map((id) => app.graph.getNodeById(id));
     const {subgraph, node} = app.graph.convertToSubgraph(new Set(nodes));
     app.canvas.openSubgraph(subgraph, node);
+"""
+
+SLOTS = """
+    // Where on the screen a node's slots are: (inputs, outputs).
+    const node = app.canvas.graph.getNodeById(arguments[0]);
+    const {left, top} = app.canvas.canvas.getBoundingClientRect();
+    const place = (point) => {
+        const [x, y] = app.canvas.ds.convertOffsetToCanvas(point);
+        return [Math.round(left + x), Math.round(top + y)];
+    };
+    return {
+        inputs: Object.fromEntries(node.inputs.map(
+            ({name}, number) => [name, place(node.getInputPos(number))])),
+        outputs: Object.fromEntries(node.outputs.map(
+            ({name}, number) => [name, place(node.getOutputPos(number))])),
+    };
 """

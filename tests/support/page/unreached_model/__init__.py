@@ -8,8 +8,7 @@ from pathlib import Path
 from comfy_api.latest import ComfyExtension, io
 
 # For `benchmarks` and `support`. Last: `nodes` has to remain ComfyUI's own module.
-TESTS = Path(__file__).resolve().parents[3]
-sys.path += [str(TESTS.parent), str(TESTS)]
+sys.path += [str(Path(__file__).resolve().parents[up]) for up in (4, 3)]
 
 from support.small_models import UNREACHED
 
