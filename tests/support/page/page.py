@@ -22,6 +22,14 @@ from .browser import wait_for
 Look = Literal["classic", "newer"]
 """How the page draws its nodes: on a canvas, or as elements of the document (Nodes 2.0)."""
 
+SETTINGS = {
+    "Comfy.TutorialCompleted": True,
+    "Comfy.Workflow.Persist": False,
+    # Nothing over the graph.
+    "Comfy.Minimap.Visible": False,
+    "Comfy.Graph.CanvasInfo": False,
+}
+
 
 @dataclass(frozen=True)
 class Page:
@@ -35,9 +43,7 @@ class Page:
     def load(self, **settings: object) -> None:
         """The page past what it shows to a new user. Settings: ``Comfy_Locale`` and the like."""
         values = {name.replace("_", "."): value for name, value in settings.items()}
-        values["Comfy.TutorialCompleted"] = True
-        values["Comfy.Workflow.Persist"] = False
-        values["Comfy.VueNodes.Enabled"] = self.look == "newer"
+        values = {**SETTINGS, "Comfy.VueNodes.Enabled": self.look == "newer", **values}
         requests.post(f"{self.url}/api/settings", json=values, timeout=30).raise_for_status()
         self.browser.get(self.url)
         wait_for(lambda: self.browser.execute_script(scripts.READY))

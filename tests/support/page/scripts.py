@@ -102,3 +102,28 @@ SLOTS = """
             ({name}, number) => [name, place(node.getOutputPos(number))])),
     };
 """
+
+ARRANGE = """
+    // Places and sizes of nodes: id -> [left, top, width, height], and where on the canvas their
+    // origin is. Returns the box of all of them on the screen.
+    const {left, top} = app.canvas.canvas.getBoundingClientRect();
+    for (const [id, [x, y, width, height]] of Object.entries(args[0])) {
+        const node = app.graph.getNodeById(id);
+        node.pos = [x, y];
+        node.setSize([width, height]);
+    }
+    const [right, down] = args[1];
+    Object.assign(app.canvas.ds, {scale: 1, offset: args[1]});
+    app.canvas.setDirty(true, true);
+    const boxes = app.graph.nodes.map(({boundingRect: [x, y, width, height]}) => [
+        x, y, x + width, y + height]);
+    const edge = (number, pick) => Math.round(pick(...boxes.map((box) => box[number])));
+    return [
+        left + right + edge(0, Math.min), top + down + edge(1, Math.min),
+        left + right + edge(2, Math.max), top + down + edge(3, Math.max)];
+"""
+
+PICTURE_IS_DRAWN = """
+    const drawn = document.querySelector('[data-testid=main-image]');
+    return (drawn ?? app.graph.getNodeById(arguments[0]).imgs?.[0])?.naturalWidth > 0;
+"""
