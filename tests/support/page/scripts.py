@@ -127,3 +127,12 @@ PICTURE_IS_DRAWN = """
     const drawn = document.querySelector('[data-testid=main-image]');
     return (drawn ?? app.graph.getNodeById(arguments[0]).imgs?.[0])?.naturalWidth > 0;
 """
+
+NAMES = """
+    // Of a node in the page's language: its title, and each input with its name on the page.
+    const node = app.graph.getNodeById(arguments[0]);
+    const shown = (slot) => slot.widget
+        ? node.widgets.find(({name}) => name === slot.widget.name).label
+        : slot.label ?? slot.localized_name;
+    return [node.title, Object.fromEntries(node.inputs.map((each) => [each.name, shown(each)]))];
+"""
