@@ -7,7 +7,7 @@ pytest's temporary files.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from selenium import webdriver
 from support.page import browser as browsers
 from support.page import unreached_model
 from support.page.page import Look, Page
+from support.page.pages import Pages
 
 from devtools.server import Server, link, running
 
@@ -47,27 +48,26 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def make_page(
-    browser: webdriver.Chrome, page_server: Server, screenshots: Path
-) -> Callable[[Look], Page]:
-    """A page in this look, not loaded yet."""
-    return lambda look: Page(browser, page_server.url, look, screenshots)
+def pages(browser: webdriver.Chrome, page_server: Server, screenshots: Path) -> Pages:
+    return Pages(browser, page_server.url, screenshots)
 
 
-@pytest.fixture(scope="module", params=["classic", "newer"])
-def page(request: pytest.FixtureRequest, make_page: Callable[[Look], Page]) -> Page:
-    """The page in both looks of the nodes, loaded once for the tests of a file."""
-    page = make_page(request.param)
-    page.load(Comfy_Locale="en")
-    return page
+@pytest.fixture(scope="session", params=["classic", "newer"])
+def look(request: pytest.FixtureRequest) -> Look:
+    """How the page draws nodes. For the whole session: tests of one look come together."""
+    return request.param
 
 
-@pytest.fixture(scope="module")
-def classic_page(make_page: Callable[[Look], Page]) -> Page:
+@pytest.fixture
+def page(pages: Pages, look: Look) -> Page:
+    """The page in both looks of the nodes."""
+    return pages.show(look)
+
+
+@pytest.fixture
+def classic_page(pages: Pages) -> Page:
     """The page as a new user has it."""
-    page = make_page("classic")
-    page.load(Comfy_Locale="en")
-    return page
+    return pages.show("classic")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,7 +75,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Keep what the page showed when a test failed."""
     report = yield
     names = getattr(item, "fixturenames", ())
-    if report.when == "call" and report.failed and "make_page" in names:
+    if report.when == "call" and report.failed and "pages" in names:
         name = "".join(each if each.isalnum() else "-" for each in item.name)
-        item.funcargs["make_page"]("classic").keep(f"failed-{name}.png")
+        Page.keep(item.funcargs["pages"], f"failed-{name}.png")
     return report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from support.page import graphs, mouse, scripts
 from support.page.browser import wait_for
@@ -26,11 +25,10 @@ def link(page, source: tuple[str, str], target: tuple[str, str]) -> None:
 def test_the_node_is_found_placed_wired_and_tells_what_it_did(page):
     page.open(graphs.sample_with())
     page.browser.execute_script("app.canvas.ds.scale = 0.8; app.canvas.ds.offset = [250, 150]")
-    mouse.double_click(page.browser, PLACE)
-    wait_for(lambda: page.browser.switch_to.active_element.tag_name == "input")
-    ActionChains(page.browser).send_keys("todo").perform()
+    field = page.open_search()
+    field.send_keys("todo")
     wait_for(lambda: page.find("result-item")[0].text.startswith("Token Downsample (ToDo)"))
-    ActionChains(page.browser).send_keys(Keys.ENTER).perform()
+    field.send_keys(Keys.ENTER)
     ours = wait_for(lambda: page.browser.execute_script(ADDED))
     # A new node follows the mouse until a click.
     mouse.click(page.browser, PLACE)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from support.page import mouse, scripts
+from support.page import scripts
 from support.page.browser import wait_for
 from support.page.graphs import sample_with
 
@@ -45,7 +45,7 @@ def save(page, name: str, box: Sequence[int]) -> None:
 def user_graph():
     """A graph as a user has it, at as many tokens as SD 1.5 has at 768 x 768 pixels."""
     prompt = sample_with("TokenDownsample")
-    prompt["1"] = {"class_type": "TokenMergeTrainedModel", "inputs": {}}
+    prompt["1"] = {"class_type": "TokenMergeTrainedModel", "inputs": {"kind": "unet"}}
     prompt["2"]["inputs"]["text"] = "a yellow star on a blue background"
     prompt["3"]["inputs"].update(width=192, height=192)
     prompt["4"]["inputs"].update(steps=8, negative=["7", 0])
@@ -68,9 +68,7 @@ def test_the_graph_with_what_the_node_says(page):
 
 def test_the_search_for_tome(classic_page):
     classic_page.open({})
-    mouse.double_click(classic_page.browser, (700, 620))
-    wait_for(lambda: classic_page.browser.switch_to.active_element.tag_name == "input")
-    ActionChains(classic_page.browser).send_keys("tome").perform()
+    classic_page.open_search().send_keys("tome")
     ours = "//*[@data-testid='result-item'][contains(., 'Token Merge (ToMe)')]"
     item = wait_for(lambda: classic_page.browser.find_element(By.XPATH, ours))
     ActionChains(classic_page.browser).move_to_element(item).perform()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from support.page.browser import wait_for
 
@@ -19,14 +17,11 @@ IN_SIGHT = """
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def search(classic_page):
     """Types into the search and returns what it shows without scrolling."""
-    canvas = classic_page.browser.find_element(By.CSS_SELECTOR, "canvas")
-    actions = ActionChains(classic_page.browser)
-    actions.move_to_element_with_offset(canvas, 0, 100).double_click().perform()
-    field = wait_for(lambda: classic_page.browser.switch_to.active_element)
-    wait_for(lambda: field.tag_name == "input")
+    classic_page.open({})
+    field = classic_page.open_search()
 
     def type_in(word: str) -> list[str]:
         # A word that finds nothing comes first, so that no list of the word before is read.
@@ -37,7 +32,9 @@ def search(classic_page):
             wait_for(lambda empty=empty: bool(classic_page.find("no-results")) == empty)
         return wait_for(lambda: classic_page.browser.execute_script(IN_SIGHT))
 
-    return type_in
+    yield type_in
+    field.send_keys(Keys.ESCAPE)
+    wait_for(lambda: not classic_page.find("result-item"))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +44,7 @@ def search(classic_page):
         ("todo", [DOWNSAMPLE, "Token Downsample (Advanced)"]),
         ("token", [MERGE, DOWNSAMPLE, *ADVANCED]),
         ("token merge", [MERGE, "Token Merge (Advanced)"]),
+        ("compare", ["Compare Token Reduction"]),
         ("faster", [MERGE, DOWNSAMPLE, *ADVANCED]),
         ("accelerate", [MERGE, DOWNSAMPLE, *ADVANCED]),
         ("vram", [MERGE, DOWNSAMPLE, *ADVANCED]),

@@ -16,7 +16,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from devtools.client import Prompt
 
-from . import scripts
+from . import mouse, scripts
 from .browser import wait_for
 
 Look = Literal["classic", "newer"]
@@ -98,6 +98,13 @@ class Page:
     def _read_text(self, node_id: str) -> dict[str, Any]:
         self.centre(node_id)
         return wait_for(lambda: self.browser.execute_script(scripts.READ_TEXT, node_id))
+
+    def open_search(self) -> WebElement:
+        """Double-click on the canvas, below any node of these tests; returns the field."""
+        mouse.double_click(self.browser, (700, 620))
+        active = self.browser.switch_to
+        wait_for(lambda: active.active_element.tag_name == "input")
+        return active.active_element
 
     def widgets_of(self, node_id: str) -> list[str]:
         """Names of the widgets that a node shows, from top to bottom."""

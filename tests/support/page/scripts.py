@@ -67,6 +67,15 @@ READ_TEXT = r"""
     return {text: shown.innerText.trim(), all: middles.every((middle) => middle < end)};
 """
 
+OPENED = """
+    // The kinds of nodes that the page does not know, and where each node is; once there are any.
+    const nodes = app.graph.nodes;
+    return nodes.length === 0 ? null : {
+        unknown: nodes.map(({type}) => type).filter((t) => !LiteGraph.registered_node_types[t]),
+        boxes: nodes.map(({boundingRect: [x, y, width, height]}) => [x, y, x + width, y + height]),
+    };
+"""
+
 CLASSIC_WIDGETS = """
     const node = app.graph.getNodeById(arguments[0]);
     return node.widgets.filter((widget) => node.isWidgetVisible(widget)).map(({name}) => name);
