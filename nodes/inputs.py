@@ -43,7 +43,8 @@ def explain_window(start: float | None, end: float | None) -> str | None:
     try:
         PercentWindow(start, end)
     except ValueError as refusal:
-        return str(refusal)
+        # The page puts the input's name and a hyphen before it, as if one were taken off the other.
+        return f"no step lies in this window: {refusal}"
     return None
 
 

@@ -34,6 +34,9 @@ class ReductionNode(io.ComfyNode):
             inputs=widgets,
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
             hidden=[io.Hidden.unique_id],
+            # Else ComfyUI would take the result of a node with the same inputs, here or in another
+            # workflow, and with it the number of that node, which then gets our text.
+            not_idempotent=True,
         )
 
     @classmethod

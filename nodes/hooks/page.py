@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+LINE_BREAK = "  \n"
+"""The page shows the text as HTML on its classic nodes and as Markdown on its newer ones, where a
+single line feed is a space. A line break in both is two spaces and a line feed."""
+
 
 def write_on_node(node_id: str | None, text: str) -> None:
     """Show ``text`` on the node, as ComfyUI's own GetImageSize does.
 
-    Nothing happens without a ``node_id``, which only a server gives, or without a server.
+    Nothing happens without a ``node_id``, which only a server gives, or without a server. A page
+    that shows another workflow or the outside of the node's subgraph drops the text.
     """
     if node_id is None:
         return
@@ -15,5 +20,4 @@ def write_on_node(node_id: str | None, text: str) -> None:
 
     instance = getattr(PromptServer, "instance", None)
     if instance is not None:
-        # The newer look of the nodes reads Markdown, where a line ends with two spaces.
-        instance.send_progress_text(text.replace("\n", "  \n"), node_id)
+        instance.send_progress_text(text.replace("\n", LINE_BREAK), node_id)

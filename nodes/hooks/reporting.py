@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from .model_call import Attached, Run
 from .page import write_on_node
@@ -23,8 +24,8 @@ def tell_progress(attached: Attached, run: Run, step: int) -> None:
     run.told = now
     where = f"step {step + 1} of {len(run.sigmas) - 1}"
     for node in attached.stack.nodes:
-        lines = run.report.describe(node.settings).lines
-        write_on_node(node.node_id, "\n".join((*lines, *node.remarks, where)))
+        outcome = run.report.describe(node.settings)
+        write_on_node(node.node_id, _lay_out(outcome.done, (*outcome.left, *node.remarks), where))
 
 
 def tell_end(attached: Attached, run: Run) -> None:
@@ -40,7 +41,18 @@ def tell_end(attached: Attached, run: Run) -> None:
         for line in left:
             logger.warning("%s: %s.", name, line)
         seconds = run.clock.describe(settings)
-        write_on_node(node.node_id, "\n".join(filter(None, [*outcome.done, *left, seconds])))
+        write_on_node(node.node_id, _lay_out(outcome.done, left, seconds))
         said += [(name, line) for line in (*outcome.done, *left)]
     for listener in attached.listeners:
         listener(RunSummary(tuple(said)))
+
+
+def _lay_out(done: Sequence[str], left: Sequence[str], time_taken: str) -> str:
+    """The text on a node: what was done and the time it took come first, in one line.
+
+    The page's classic nodes do not grow with their text: a new one shows its first 70 letters or
+    so, and the rest by scrolling.
+    """
+    first = "; ".join(filter(None, [*done[-1:], time_taken]))
+    lines = [*done[:-1], first, *left] if done else [*left, first]
+    return "\n".join(filter(None, lines))

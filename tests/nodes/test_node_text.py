@@ -30,8 +30,8 @@ def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
     denoise(attach(model, DownsampleSettings(), "5:2"))
     (first, merged), (second, downsampled) = written
     assert (first, second) == ("4", "5:2")
-    assert merged.startswith("3 layers: 256 tokens, attention computes 128 queries  \n")
-    assert downsampled.startswith("3 layers: 256 tokens, attention reads 64 keys  \n")
+    assert merged.startswith("3 layers: 256 tokens, attention computes 128 queries; ")
+    assert downsampled.startswith("3 layers: 256 tokens, attention reads 64 keys; ")
     assert all(text.endswith(" s per step") for _, text in written)
 
 
@@ -50,7 +50,7 @@ def test_without_exact_steps_no_speed_up_is_told(unet, denoise, written):
 def test_a_long_run_tells_how_far_it_is(unet, denoise, written, monkeypatch):
     monkeypatch.setattr(reporting, "SECONDS_BETWEEN", 0.0)
     denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3)
-    steps = [text.splitlines()[-1] for _, text in written[:-1]]
+    steps = [text.split("; ")[-1] for _, text in written[:-1]]
     assert steps == ["step 1 of 3", "step 2 of 3", "step 3 of 3"]
     assert "3 layers: 256 tokens" in written[1][1]
 
@@ -60,6 +60,16 @@ def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
     ((node, text),) = written
     assert node == "4"
     assert "passes through unchanged: its attention cannot be reached" in text
+
+
+def test_lines_break_on_nodes_that_read_html_and_on_those_that_read_markdown(
+    flux, denoise, written
+):
+    denoise(attach(flux, MergeSettings(ratio=0.9), "4"), steps=1)
+    (_, text) = written[-1]
+    reduced, clamped = text.split("  \n")
+    assert reduced.endswith(" s per step")
+    assert clamped.startswith("ratio 0.9 acts as")
 
 
 def test_inputs_that_reduce_nothing_say_so_when_the_node_is_applied(unet, written):

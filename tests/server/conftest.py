@@ -66,12 +66,12 @@ SMALL: dict[str, dict[str, int]] = {
 }
 
 
-def small(workflow: dict[str, Any], object_info: dict[str, Any]) -> Prompt:
-    """A page's workflow for the API, with a model of ours, few tokens and two steps.
+def small(prompt: Prompt) -> Prompt:
+    """A copy with a model of ours, few tokens and two steps.
 
     A checkpoint is replaced by the demo model, a model in several files by a small trained one.
     """
-    prompt = graph.with_frames(graph.to_prompt(workflow, object_info))
+    prompt = graph.with_frames(prompt)
     if any(node["class_type"] == graph.LOADER for node in prompt.values()):
         prompt = graph.with_demo_model(prompt)
     else:
@@ -92,6 +92,6 @@ def small_prompt(object_info: dict[str, Any]) -> Callable[..., Prompt]:
         workflow = graph.load(path)
         if kinds is not None:
             workflow = graph.with_only(workflow, *kinds)
-        return small(workflow, object_info)
+        return small(graph.to_prompt(workflow, object_info))
 
     return load

@@ -1,0 +1,81 @@
+"""The pictures of the README and the help pages, from real runs of the small trained model.
+
+``TOKEN_MERGE_SCREENSHOTS=docs/images pytest tests/server/page/test_pictures.py`` draws them anew.
+The graph has 9,216 tokens, so a run takes a while: without that folder nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from support.page import scripts
+from support.page.browser import wait_for
+from support.page.graphs import sample_with
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("TOKEN_MERGE_SCREENSHOTS"), reason="TOKEN_MERGE_SCREENSHOTS names no folder"
+)
+MARGIN = 16
+PICTURES = {"classic": "graph.jpg", "newer": "graph-newer-look.jpg"}
+TITLES = {"1": "A small trained model", "2": "Prompt", "7": "Negative prompt"}
+PLACES = {
+    "1": (0, 0, 220, 90),
+    "2": (0, 140, 220, 110),
+    "7": (0, 300, 220, 90),
+    "11": (260, 0, 346, 200),
+    "3": (260, 270, 346, 110),
+    "4": (646, 0, 260, 270),
+    "5": (646, 330, 260, 60),
+    "6": (946, 0, 300, 390),
+}
+ORIGIN = (110, 250)  # below the page's own buttons and messages
+
+
+def save(page, name: str, box: Sequence[int]) -> None:
+    """The part of the page in (left, top, right, bottom), with a margin."""
+    left, top, right, bottom = map(int, box)
+    page.keep(name, (left - MARGIN, top - MARGIN, right + MARGIN, bottom + MARGIN))
+    assert (page.screenshots / name).stat().st_size < 200_000
+
+
+def user_graph():
+    """A graph as a user has it, at as many tokens as SD 1.5 has at 768 x 768 pixels."""
+    prompt = sample_with("TokenDownsample")
+    prompt["1"] = {"class_type": "TokenMergeTrainedModel", "inputs": {"kind": "unet"}}
+    prompt["2"]["inputs"]["text"] = "a yellow star on a blue background"
+    prompt["3"]["inputs"].update(width=192, height=192)
+    prompt["4"]["inputs"].update(steps=8, negative=["7", 0])
+    prompt["7"] = {"class_type": "CLIPTextEncode", "inputs": {"clip": ["1", 1], "text": ""}}
+    for key, title in TITLES.items():
+        prompt[key]["_meta"] = {"title": title}
+    return prompt
+
+
+def test_the_graph_with_what_the_node_says(page):
+    page.load(Comfy_Locale="en", Comfy_NodeBadge_NodeSourceBadgeMode="None")
+    page.open(user_graph())
+    page.call(scripts.ARRANGE, PLACES, ORIGIN)
+    page.run()
+    assert " 9,216 tokens, attention reads 2,304 keys; " in page.text_on("11")
+    box = page.call(scripts.ARRANGE, PLACES, ORIGIN)
+    wait_for(lambda: page.browser.execute_script(scripts.PICTURE_IS_DRAWN, "6"))
+    save(page, PICTURES[page.look], box)
+
+
+def test_the_search_for_tome(classic_page):
+    classic_page.open({})
+    classic_page.open_search().send_keys("tome")
+    ours = "//*[@data-testid='result-item'][contains(., 'Token Merge (ToMe)')]"
+    item = wait_for(lambda: classic_page.browser.find_element(By.XPATH, ours))
+    ActionChains(classic_page.browser).move_to_element(item).perform()
+    # Beside the list the page shows the node that the mouse is on.
+    beside = wait_for(lambda: classic_page.find("node-preview-card"))[0]
+    (search,) = classic_page.browser.find_elements(By.CSS_SELECTOR, "[role=search]")
+    wait_for(lambda: "Token Merge (ToMe)" in beside.text)
+    right = beside.rect["x"] + beside.rect["width"]
+    bottom = item.rect["y"] + 4 * item.rect["height"]
+    save(classic_page, "search.jpg", (search.rect["x"], search.rect["y"], right, bottom))

@@ -1,0 +1,88 @@
+"""Every shipped workflow is in the template browser, opens from there, and runs as it opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+from selenium.webdriver.common.by import By
+from support.page import scripts
+from support.page.browser import wait_for
+
+from devtools import graph
+from devtools.client import Prompt
+
+from ..conftest import small
+
+TITLES = sorted(path.stem for path in graph.WORKFLOWS.glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def object_info(page_server) -> dict[str, Any]:
+    return requests.get(f"{page_server.url}/object_info", timeout=60).json()
+
+
+def browse(page) -> None:
+    """Show our workflows in the template browser."""
+    page.call("app.graph.clear(); app.extensionManager.command.execute('Comfy.BrowseTemplates')")
+    path = "//*[@role='dialog']//*[normalize-space(.)='token-merge']"
+    ours = wait_for(lambda: page.browser.find_elements(By.XPATH, path))[-1]
+    page.browser.execute_script("arguments[0].scrollIntoView()", ours)
+    ours.click()
+    wait_for(lambda: f"Showing {len(TITLES)} of {len(TITLES)}" in dialog_text(page))
+
+
+def dialog_text(page) -> str:
+    dialogs = page.browser.find_elements(By.CSS_SELECTOR, "[role=dialog]")
+    return "\n".join(dialog.text for dialog in dialogs)
+
+
+def read(prompt: Prompt) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Class and inputs of each node, without the widget that shows pictures and holds nothing."""
+    return {
+        key: (
+            node["class_type"],
+            {name: value for name, value in node["inputs"].items() if name != "compare_view"},
+        )
+        for key, node in prompt.items()
+    }
+
+
+def run_small(page, prompt: Prompt) -> None:
+    """As the page queues it, with another model: what the server tells comes to this page."""
+    prompt = small(prompt)
+    body = {"prompt": prompt, "client_id": page.call("return app.api.clientId")}
+    address = f"{page.url}/prompt"
+    told = page.wait_for_runs(
+        lambda: requests.post(address, json=body, timeout=60).raise_for_status()
+    )
+    ours = {key for key, node in prompt.items() if node["class_type"] in graph.OURS}
+    assert {node for node, _ in told} >= ours
+
+
+def test_template_browser_lists_our_workflows_with_their_pictures(classic_page):
+    browse(classic_page)
+    for title in TITLES:
+        (card,) = classic_page.find(f"template-workflow-{title}")
+        assert title in card.text.replace("\n", " ")
+        picture = card.find_element(By.TAG_NAME, "img")
+        wait_for(lambda picture=picture: picture.get_property("naturalWidth") >= 256)
+    classic_page.keep("templates.png")
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_template_opens_in_order_and_runs(classic_page, title, object_info):
+    browse(classic_page)
+    wait_for(lambda: classic_page.find(f"template-workflow-{title}"))[0].click()
+    opened = wait_for(lambda: classic_page.browser.execute_script(scripts.OPENED))
+    classic_page.keep(f"template-{title.replace(' ', '-')}.png")
+    assert opened["unknown"] == []
+    # What the page makes larger than the file says must not lie on its neighbour.
+    for number, (left, top, right, bottom) in enumerate(opened["boxes"]):
+        for left2, top2, right2, bottom2 in opened["boxes"][:number]:
+            assert right <= left2 or right2 <= left or bottom <= top2 or bottom2 <= top
+    prompt = classic_page.call("return (await app.graphToPrompt()).output")
+    workflow = graph.load(graph.WORKFLOWS / f"{title}.json")
+    assert read(prompt) == read(graph.to_prompt(workflow, object_info))
+    run_small(classic_page, prompt)

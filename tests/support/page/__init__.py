@@ -1,0 +1,1 @@
+"""ComfyUI's page in a real browser, and graphs to open in it."""

@@ -1,0 +1,147 @@
+"""JavaScript for the page, where ``app`` is ComfyUI's own object."""
+
+READY = """
+    // Last of all the page opens a workflow of its own, which would replace one opened before.
+    return !!(window.LiteGraph?.registered_node_types?.TokenMerge
+        && window.app?.extensionManager?.workflow?.activeWorkflow);
+"""
+
+CALL = """
+    const args = [...arguments], done = args.pop();
+    (async () => {{ {} }})().then(
+        (value) => done({{value: value ?? null}}),
+        (error) => done({{error: String(error.stack ?? error)}}));
+"""
+
+LISTEN = """
+    window.told = [];
+    window.ended = [];
+    window.cached = [];
+    const listen = (name, act) => app.api.addEventListener(name, (event) => act(event.detail));
+    listen('progress_text', ({nodeId, text}) => told.push([nodeId, text]));
+    listen('execution_cached', ({nodes}) => cached.push(nodes));
+    for (const name of ['execution_success', 'execution_error', 'execution_interrupted'])
+        listen(name, () => ended.push(name));
+"""
+
+OPEN = """
+    app.canvas.setGraph(app.rootGraph);
+    app.loadApiJson(args[0], 'test');
+    // Else each run would change the seeds, and nothing would be the same in the next one.
+    for (const node of app.graph.nodes)
+        for (const widget of node.widgets ?? [])
+            if (widget.name === 'control_after_generate') widget.value = 'fixed';
+"""
+
+SET = """
+    const [id, values] = args, {widgets} = app.canvas.graph.getNodeById(id);
+    for (const name in values) widgets.find((each) => each.name === name).value = values[name];
+"""
+
+CENTRE = """
+    app.canvas.ds.scale = 1;
+    app.canvas.centerOnNode(app.canvas.graph.getNodeById(arguments[0]));
+    app.canvas.setDirty(true, true);
+"""
+
+READ_TEXT = r"""
+    const node = app.canvas.graph.getNodeById(arguments[0]);
+    const widget = node.widgets.find(({name}) => name === '$$node-text-preview');
+    if (!widget) return null;
+    const [x, y, width, height] = node.boundingRect;
+    const canvas = app.canvas.canvas.getBoundingClientRect();
+    const place = (point) => app.canvas.ds.convertOffsetToCanvas(point);
+    const [left, top] = place([x, y]), [right, bottom] = place([x + width, y + height]);
+    const inside = (box) => box.height > 0
+        && box.left >= canvas.left + left && box.right <= canvas.left + right
+        && box.top >= canvas.top + top && box.bottom <= canvas.top + bottom;
+    const words = (text) => text.split(/\s+/).join(' ').trim();
+    // The classic look has its texts in one layer over the canvas, the newer one in each node.
+    const kinds = '.dom-widget, [data-node-id="' + node.id + '"] .widget-markdown';
+    const shown = [...document.querySelectorAll(kinds)].find((each) =>
+        words(each.innerText) === words(widget.value) && inside(each.getBoundingClientRect()));
+    if (!shown) return null;
+    const range = document.createRange(), end = shown.getBoundingClientRect().bottom;
+    range.selectNodeContents(shown);
+    const middles = [...range.getClientRects()].map((line) => (line.top + line.bottom) / 2);
+    return {text: shown.innerText.trim(), all: middles.every((middle) => middle < end)};
+"""
+
+OPENED = """
+    // The kinds of nodes that the page does not know, and where each node is; once there are any.
+    const nodes = app.graph.nodes;
+    return nodes.length === 0 ? null : {
+        unknown: nodes.map(({type}) => type).filter((t) => !LiteGraph.registered_node_types[t]),
+        boxes: nodes.map(({boundingRect: [x, y, width, height]}) => [x, y, x + width, y + height]),
+    };
+"""
+
+CLASSIC_WIDGETS = """
+    const node = app.graph.getNodeById(arguments[0]);
+    return node.widgets.filter((widget) => node.isWidgetVisible(widget)).map(({name}) => name);
+"""
+
+NEWER_WIDGETS = r"""
+    const node = app.graph.getNodeById(arguments[0]);
+    const drawn = document.querySelector(`[data-node-id="${node.id}"]`);
+    const title = drawn?.querySelector('[data-testid=node-title]');
+    if (title?.innerText !== node.title) return null; // a graph from before is still there
+    const rows = drawn.querySelectorAll('[data-testid=node-widget]');
+    return [...rows].map((row) => row.innerText.split('\n')[0]);
+"""
+
+MAKE_SUBGRAPH = """
+    const nodes = args[0].map((id) => app.graph.getNodeById(id));
+    const {subgraph, node} = app.graph.convertToSubgraph(new Set(nodes));
+    app.canvas.openSubgraph(subgraph, node);
+"""
+
+SLOTS = """
+    // Where on the screen a node's slots are: (inputs, outputs).
+    const node = app.canvas.graph.getNodeById(arguments[0]);
+    const {left, top} = app.canvas.canvas.getBoundingClientRect();
+    const place = (point) => {
+        const [x, y] = app.canvas.ds.convertOffsetToCanvas(point);
+        return [Math.round(left + x), Math.round(top + y)];
+    };
+    return {
+        inputs: Object.fromEntries(node.inputs.map(
+            ({name}, number) => [name, place(node.getInputPos(number))])),
+        outputs: Object.fromEntries(node.outputs.map(
+            ({name}, number) => [name, place(node.getOutputPos(number))])),
+    };
+"""
+
+ARRANGE = """
+    // Places and sizes of nodes: id -> [left, top, width, height], and where on the canvas their
+    // origin is. Returns the box of all of them on the screen.
+    const {left, top} = app.canvas.canvas.getBoundingClientRect();
+    for (const [id, [x, y, width, height]] of Object.entries(args[0])) {
+        const node = app.graph.getNodeById(id);
+        node.pos = [x, y];
+        node.setSize([width, height]);
+    }
+    const [right, down] = args[1];
+    Object.assign(app.canvas.ds, {scale: 1, offset: args[1]});
+    app.canvas.setDirty(true, true);
+    const boxes = app.graph.nodes.map(({boundingRect: [x, y, width, height]}) => [
+        x, y, x + width, y + height]);
+    const edge = (number, pick) => Math.round(pick(...boxes.map((box) => box[number])));
+    return [
+        left + right + edge(0, Math.min), top + down + edge(1, Math.min),
+        left + right + edge(2, Math.max), top + down + edge(3, Math.max)];
+"""
+
+PICTURE_IS_DRAWN = """
+    const drawn = document.querySelector('[data-testid=main-image]');
+    return (drawn ?? app.graph.getNodeById(arguments[0]).imgs?.[0])?.naturalWidth > 0;
+"""
+
+NAMES = """
+    // Of a node in the page's language: its title, and each input with its name on the page.
+    const node = app.graph.getNodeById(arguments[0]);
+    const shown = (slot) => slot.widget
+        ? node.widgets.find(({name}) => name === slot.widget.name).label
+        : slot.label ?? slot.localized_name;
+    return [node.title, Object.fromEntries(node.inputs.map((each) => [each.name, shown(each)]))];
+"""
