@@ -57,7 +57,7 @@ def test_it_takes_turns_with_token_merge(unet, token_merge, token_downsample, de
     denoise(token_merge(model, start_percent=0.5), steps=4)
     assert messages() == [
         "Token Downsample: 3 layers: 256 tokens, attention reads 112 keys.",
-        "Token Merge: 3 layers: 256 tokens, attention computes 128 queries and reads 128 keys.",
+        "Token Merge: 3 layers: 256 tokens merged to 128.",
     ]
 
 
