@@ -12,6 +12,7 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
+from .operation_record import Operation, OperationRecord
 from .other_device import Crossing, OtherDevice, move, moved
 
 
@@ -36,15 +37,8 @@ def run_on_both(
     def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
         here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
         if not found:
-            tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
-            options = call["c"]["transformer_options"]
-            with moved(model.model), OtherDevice() as device:
-                there = apply_model(
-                    move(call["input"]),
-                    move(call["timestep"]),
-                    **move(tensors),
-                    transformer_options=options,
-                )
+            device = OtherDevice()
+            there = _call_on(device, model, apply_model, call)
             found.append(TwoDevices((here, there.inner), tuple(device.crossings)))
         return here
 
@@ -52,6 +46,46 @@ def run_on_both(
     watched.set_model_unet_function_wrapper(call_twice)
     sample(watched)
     return found[0]
+
+
+def record_operations(
+    model: ModelPatcher,
+    sample: Callable[[ModelPatcher], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[list[Operation]]:
+    """What our code asks another device for in each call of the model, see ``run_on_both``."""
+    monkeypatch.setattr(attention.model_management, "get_free_memory", _tell_free_memory)
+    found: list[list[Operation]] = []
+
+    def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        device = OperationRecord()
+        _call_on(device, model, apply_model, call)
+        found.append(device.operations)
+        here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
+        return here
+
+    watched = model.clone()
+    watched.set_model_unet_function_wrapper(call_twice)
+    sample(watched)
+    return found
+
+
+def _call_on(
+    device: OtherDevice,
+    model: ModelPatcher,
+    apply_model: Callable[..., Tensor],
+    call: dict[str, Any],
+) -> Any:
+    """The call's result, computed on ``device``."""
+    tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
+    options = call["c"]["transformer_options"]
+    with moved(model.model), device:
+        return apply_model(
+            move(call["input"]),
+            move(call["timestep"]),
+            **move(tensors),
+            transformer_options=options,
+        )
 
 
 ONE_READ = [("wait", "__float__")]
