@@ -32,19 +32,22 @@ def build_model(
     fill: Fill = fill_weights,
     seed: int = 0,
     dtype: torch.dtype = torch.float32,
+    computing: torch.dtype | None = None,
     device: torch.device | str = "cpu",
     load_device: torch.device | None = None,
 ) -> ModelPatcher:
     """MODEL, its weights on ``device``.
 
     configuration: a class of ``comfy.supported_models``. settings: what ComfyUI reads from a
-    checkpoint, or would if there were one so small. dtype: of weights and of computing.
+    checkpoint, or would if there were one so small. dtype: of the weights. computing: what they
+    are cast to in each layer, as ComfyUI does with weights in fp8; None: they are not cast.
     load_device: where it computes, by default where its weights are.
     """
     place = torch.device(device)
     whole = {**settings, "dtype": dtype}
     config = configuration(whole)
     config.unet_config = whole  # without what the class puts in for its full size
+    config.manual_cast_dtype = computing
     model = config.get_model({}, device=place)
     fill(model.diffusion_model, torch.Generator(place).manual_seed(seed))
     return ModelPatcher(model, load_device=load_device or place, offload_device=place)

@@ -7,6 +7,7 @@ outputs, weighed by exp(lse). FlashAttention (arXiv 2205.14135, sec. 3.1) builds
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,9 @@ part. Its output of that part then means nothing, and joining gives it the weigh
 
 ALIGNMENT = 8
 """A GPU's kernel takes rows of a multiple of this many numbers."""
+
+BFLOAT16_CAPABILITY = (8, 0)
+"""The first NVIDIA GPUs for which PyTorch builds its memory-efficient kernel in bfloat16."""
 
 Part = tuple[Tensor, Tensor]
 """The output over some keys, (B, H, Nq, D), and the log of the sum of exp(scores), (B, H, Nq)."""
@@ -41,8 +45,28 @@ def choose_kernel(q: Tensor, v: Tensor) -> Kernel:
     """The fastest that takes queries and values like these."""
     if q.device.type == "cpu":
         return attend_part_on_cpu
-    fits = q.dtype != torch.float64 and q.shape[3] % ALIGNMENT == 0 == v.shape[3] % ALIGNMENT
-    return attend_part_on_cuda if fits and q.device.type == "cuda" else attend_part_by_matrices
+    aligned = q.shape[3] % ALIGNMENT == 0 == v.shape[3] % ALIGNMENT
+    fits = aligned and q.device.type == "cuda" and has_cuda_kernel(q.device, q.dtype)
+    return attend_part_on_cuda if fits else attend_part_by_matrices
+
+
+@lru_cache(maxsize=32)
+def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether a GPU has the kernel that ``attend_part_on_cuda`` calls, for tensors of this type.
+
+    AMD's GPUs are "cuda" too. Only some of them have the kernel, and not in every build of
+    PyTorch, so PyTorch itself is asked. It answers from what a tensor is like, not from its values.
+    """
+    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return False
+    if torch.version.hip:
+        x = torch.empty(1, 1, ALIGNMENT, 64, dtype=dtype, device=device)
+        params = torch.backends.cuda.SDPAParams(x, x, x, None, 0.0, False, False)
+        return bool(torch.backends.cuda.can_use_efficient_attention(params))
+    # A tensor may say that it is on a GPU where there is none, in tracing for example.
+    if dtype != torch.bfloat16 or not torch.cuda.is_available():
+        return True
+    return torch.cuda.get_device_capability(device) >= BFLOAT16_CAPABILITY
 
 
 def join_parts(one: Part, other: Part) -> Tensor:

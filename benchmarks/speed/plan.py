@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 
 import torch
 
@@ -79,6 +80,9 @@ QUICK_CLIPS = (
     Clip("wan-480p", WAN_SHAPED, 96, 128, 1, 1, frames=9, prompt_tokens=12, warm_up=False),
 )
 
+ON_PHOTOGRAPHS = ("similarity", "correction")
+"""Parts that need scikit-image for its photographs, and no GPU."""
+
 SIDES = (32, 48, 64, 96, 128, 192, 256)
 """Of square token grids: 1024 to 65536 tokens."""
 
@@ -104,9 +108,15 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         steps = [step for part in order for step in steps if step[0] == part]
     elif not environment.narrow and options.part == "all":
         steps = [step for step in steps if step[0] != "published"]
-    for part, step in steps:
-        if options.part in (part, "all"):
-            step()
+    if find_spec("skimage") is None:
+        steps = [step for step in steps if step[0] not in ON_PHOTOGRAPHS]
+    chosen = [step for part, step in steps if options.part in (part, "all")]
+    if not chosen:
+        raise RuntimeError(
+            f"part is {options.part}, which is measured on a CPU, with scikit-image installed"
+        )
+    for step in chosen:
+        step()
 
 
 def _planning(session: Session, options: argparse.Namespace, environment: Environment) -> None:

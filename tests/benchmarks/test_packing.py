@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import stand_ins
-from benchmarks.speed import packing
+from benchmarks.speed import cli, packing, plan
 
 
 @pytest.fixture
@@ -49,6 +49,17 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RuntimeError, match="not empty"):
         packing.pack(tmp_path)
+
+
+@pytest.mark.parametrize("part", plan.ON_PHOTOGRAPHS)
+def test_a_part_that_a_bare_machine_cannot_measure_says_so(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(plan, "find_spec", lambda _: None)
+    assert cli.main([part, "--quick", "--out", str(tmp_path)]) == 1
+    assert f"part is {part}, which is measured on a CPU, with scikit-image" in (
+        " ".join(capsys.readouterr().out.split())
+    )
 
 
 def test_a_stand_in_can_be_imported_and_named_but_not_used(

@@ -9,6 +9,7 @@ from token_merge.tome_core.partial_attention import (
     attend_part_by_matrices,
     attend_part_on_cuda,
     choose_kernel,
+    has_cuda_kernel,
     join_parts,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -80,3 +81,44 @@ def test_what_a_gpus_kernel_does_not_take_is_computed_by_matrices(device, dtype,
     with FakeTensorMode():
         q = torch.empty(1, 1, 5, channels, dtype=dtype, device=device)
         assert choose_kernel(q, q) is attend_part_by_matrices
+
+
+@pytest.fixture
+def asked_anew():
+    """Whether a GPU has the kernel is asked once, and not kept from here."""
+    has_cuda_kernel.cache_clear()
+    yield
+    has_cuda_kernel.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("capability", "dtype", "kernel"),
+    [
+        ((7, 5), torch.bfloat16, attend_part_by_matrices),
+        ((7, 5), torch.float16, attend_part_on_cuda),
+        ((7, 5), torch.float32, attend_part_on_cuda),
+        ((8, 0), torch.bfloat16, attend_part_on_cuda),
+        ((12, 0), torch.bfloat16, attend_part_on_cuda),
+    ],
+)
+def test_an_old_gpu_has_no_kernel_for_bfloat16(capability, dtype, kernel, asked_anew, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    with FakeTensorMode():
+        q = torch.empty(1, 1, 5, 64, dtype=dtype, device="cuda")
+        assert choose_kernel(q, q) is kernel
+
+
+@pytest.mark.parametrize(
+    ("has_kernel", "kernel"), [(True, attend_part_on_cuda), (False, attend_part_by_matrices)]
+)
+def test_pytorch_is_asked_whether_an_amd_gpu_has_the_kernel(
+    has_kernel, kernel, asked_anew, monkeypatch
+):
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setattr(
+        torch.backends.cuda, "can_use_efficient_attention", lambda params: has_kernel
+    )
+    with FakeTensorMode():
+        q = torch.empty(1, 1, 5, 64, dtype=torch.float16, device="cuda")
+        assert choose_kernel(q, q) is kernel

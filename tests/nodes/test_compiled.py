@@ -6,16 +6,7 @@ in some steps only would be compiled in or left out for good.
 
 import pytest
 import torch
-from comfy_api.torch_helpers import set_torch_compile_wrapper
-from comfy_extras.nodes_torch_compile import skip_torch_compile_dict
-
-
-def compiled(model):
-    """As TorchCompileModel does it, with the one backend that needs no C++ compiler."""
-    clone = model.clone()
-    options = {"guard_filter_fn": skip_torch_compile_dict}
-    set_torch_compile_wrapper(clone, backend="eager", options=options)
-    return clone
+from support.compiling import compiled
 
 
 @pytest.mark.parametrize("order", ["compiled last", "compiled first"])

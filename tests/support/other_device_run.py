@@ -13,6 +13,7 @@ from comfy.model_patcher import ModelPatcher
 from token_merge.tome_core import planning
 from torch import Tensor
 
+from .operation_record import Operation, OperationRecord
 from .other_device import Crossing, OtherDevice, move, moved
 
 
@@ -35,44 +36,69 @@ def run_on_both(
     def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
         here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
         if not found:
-            there, crossings = _call_there(model, apply_model, call)
-            found.append(TwoDevices((here, there), crossings))
+            device = OtherDevice()
+            there = _call_on(device, model, apply_model, call)
+            found.append(TwoDevices((here, there.inner), tuple(device.crossings)))
         return here
 
-    tell_free_memory_of_both(monkeypatch)
-    monkeypatch.setattr(planning, "LEAST_FOR_WINDOWS", {})  # the models here are small
-
-    watched = model.clone()
-    watched.set_model_unet_function_wrapper(call_twice)
-    sample(watched)
+    sample(_watch(model, call_twice, monkeypatch))
     return found[0]
 
 
 def put_on_other_device(model: ModelPatcher, monkeypatch: pytest.MonkeyPatch) -> ModelPatcher:
     """A clone whose calls are all computed on the other device."""
+
+    def call_there(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Any:
+        return _call_on(OtherDevice(), model, apply_model, call).inner
+
+    return _watch(model, call_there, monkeypatch)
+
+
+def record_operations(
+    model: ModelPatcher,
+    sample: Callable[[ModelPatcher], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[list[Operation]]:
+    """What our code asks another device for in each call of the model, see ``run_on_both``."""
+    found: list[list[Operation]] = []
+
+    def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        device = OperationRecord()
+        _call_on(device, model, apply_model, call)
+        found.append(device.operations)
+        here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
+        return here
+
+    sample(_watch(model, call_twice, monkeypatch))
+    return found
+
+
+def _watch(
+    model: ModelPatcher, call: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
+) -> ModelPatcher:
     tell_free_memory_of_both(monkeypatch)
-    monkeypatch.setattr(planning, "LEAST_FOR_WINDOWS", {})
-    clone = model.clone()
-    clone.set_model_unet_function_wrapper(
-        lambda apply_model, call: _call_there(model, apply_model, call)[0]
-    )
-    return clone
+    monkeypatch.setattr(planning, "LEAST_FOR_WINDOWS", {})  # the models here are small
+    watched = model.clone()
+    watched.set_model_unet_function_wrapper(call)
+    return watched
 
 
-def _call_there(
-    model: ModelPatcher, apply_model: Callable[..., Tensor], call: dict[str, Any]
-) -> tuple[Tensor, tuple[Crossing, ...]]:
-    """The output of a call on the other device, back on the CPU, and what crossed."""
+def _call_on(
+    device: OtherDevice,
+    model: ModelPatcher,
+    apply_model: Callable[..., Tensor],
+    call: dict[str, Any],
+) -> Any:
+    """The call's result, computed on ``device``."""
     tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
     options = call["c"]["transformer_options"]
-    with moved(model.model), OtherDevice() as device:
-        there = apply_model(
+    with moved(model.model), device:
+        return apply_model(
             move(call["input"]),
             move(call["timestep"]),
             **move(tensors),
             transformer_options=options,
         )
-    return there.inner, tuple(device.crossings)
 
 
 ONE_READ = [("wait", "__float__")]

@@ -1,0 +1,130 @@
+"""How often our hooks interrupt a compiled model: never more than a fixed number per layer.
+
+Our hooks are not compiled, so each of them ends a graph and begins another. ComfyUI calls blocks
+and patches in loops. Where a graph breaks within a loop, PyTorch compiles nothing of the function
+with the loop, but only the modules that it calls, one by one. So one hook costs several graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import comfy.ldm.flux.math
+import comfy.ldm.modules.attention as attention
+import comfy.ldm.wan.model
+import pytest
+import torch
+from support.compiling import GraphCounter, compiled
+from support.small_models import VIDEOS, SampleRequest
+from support.unet_sampling import sample
+from support.unets import CONFIGS
+
+from benchmarks.random_models import build_model
+
+WAN = VIDEOS[0]
+
+
+@dataclass(frozen=True)
+class Compilable:
+    """deepen: settings with so many blocks in a row. layers: transformer blocks then, for each of
+    them. around: graphs beside those of the layers. sample: of a model, with a number of steps.
+    """
+
+    config: Any
+    deepen: Callable[[int], dict[str, Any]]
+    layers: int
+    around: int
+    sample: Callable[..., torch.Tensor]
+
+    def build(self, depth):
+        return build_model(self.config, self.deepen(depth))
+
+
+def deepen_unet(depth):
+    return {
+        **CONFIGS["SD15"][1],
+        "channel_mult": [1],
+        "num_res_blocks": [1],
+        "transformer_depth": [depth],
+        "transformer_depth_output": [depth, depth],
+        "transformer_depth_middle": depth,
+    }
+
+
+def deepen_flux(depth):
+    return {**CONFIGS["Flux"][1], "depth": depth, "depth_single_blocks": depth}
+
+
+def sample_wan(model, steps):
+    return SampleRequest.with_tokens(WAN, 12, 16, steps=steps).sample(model, WAN)
+
+
+MODELS = {
+    "UNet": Compilable(
+        CONFIGS["SD15"][0], deepen_unet, 4, 23, partial(sample, size=(16, 16), cfg=1.0)
+    ),
+    "Flux": Compilable(
+        CONFIGS["Flux"][0], deepen_flux, 2, 11, partial(sample, size=(32, 32), cfg=1.0)
+    ),
+    "Wan": Compilable(
+        WAN.config, lambda depth: {**WAN.settings, "num_layers": depth}, 1, 11, sample_wan
+    ),
+}
+MERGE, DOWNSAMPLE = "token_merge", "token_downsample"
+GRAPHS = [
+    ("UNet", MERGE, {}, 8),
+    ("UNet", MERGE, {"proportional_attention": False}, 6),
+    ("UNet", MERGE, {"target": "queries"}, 6),
+    ("UNet", MERGE, {"target": "keys and values"}, 8),
+    ("UNet", MERGE, {"matching": "toma"}, 6),
+    ("UNet", MERGE, {"merge_cross_attention": True}, 8),
+    ("UNet", MERGE, {"merge_mlp": True}, 7),
+    ("UNet", DOWNSAMPLE, {}, 6),
+    ("UNet", DOWNSAMPLE, {"method": "stratified"}, 6),
+    ("UNet", DOWNSAMPLE, {"method": "area"}, 6),
+    ("UNet", DOWNSAMPLE, {"local_window": "8"}, 8),
+    ("Flux", MERGE, {}, 3),
+    ("Flux", DOWNSAMPLE, {"local_window": "off"}, 3),
+    ("Flux", DOWNSAMPLE, {}, 3),
+    ("Wan", MERGE, {}, 7),
+    ("Wan", DOWNSAMPLE, {"local_window": "off"}, 7),
+    ("Wan", DOWNSAMPLE, {}, 7),
+]
+"""Model, node, inputs, and graphs of each layer. docs/speed.md has them as a table."""
+
+
+@pytest.fixture(autouse=True)
+def fused_attention(monkeypatch):
+    """The attention of a GPU: the one for a CPU breaks graphs by itself."""
+    for module in (attention, comfy.ldm.flux.math, comfy.ldm.wan.model):
+        monkeypatch.setattr(module, "optimized_attention", attention.attention_pytorch)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_call_of_a_plain_model_is_one_graph(name):
+    counter = GraphCounter()
+    MODELS[name].sample(compiled(MODELS[name].build(1), counter), steps=2)
+    assert counter.runs == 2
+
+
+@pytest.mark.parametrize(("name", "node_name", "inputs", "of_each_layer"), GRAPHS)
+def test_each_layer_is_few_graphs(name, node_name, inputs, of_each_layer, request):
+    model, counter = MODELS[name], GraphCounter()
+    reduced = request.getfixturevalue(node_name)(model.build(1), **inputs)
+    expected = model.sample(reduced, steps=2)
+    found = model.sample(compiled(reduced, counter), steps=2)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+    assert counter.runs <= 2 * (model.around + of_each_layer * model.layers)
+
+
+@pytest.mark.parametrize(("name", "of_each_layer"), [("UNet", 8), ("Flux", 3), ("Wan", 7)])
+def test_twice_the_layers_are_no_more_graphs_each(name, of_each_layer, token_merge):
+    model, counter = MODELS[name], GraphCounter()
+    model.sample(compiled(token_merge(model.build(2)), counter), steps=1)
+    assert counter.runs <= model.around + of_each_layer * 2 * model.layers

@@ -1,0 +1,115 @@
+"""Every setting in the types that models are loaded in: fp16, bf16, and fp8 cast by ComfyUI.
+
+What is compared is one call of the model, with the same call of the same weights in float32. The
+error is the norm of the difference over the norm of the float32 result.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import hypot
+
+import pytest
+from support.other_device_run import ONE_READ, run_on_both
+from support.typed_models import MODELS, TYPES, Types
+
+COMPARING = {
+    "default": {},
+    "queries": {"target": "queries"},
+    "keys and values": {"target": "keys and values"},
+}
+ON_UNETS = {
+    "toma": {"matching": "toma"},
+    "cross-attention and MLP": {"merge_cross_attention": True, "merge_mlp": True},
+}
+CHOOSING = {
+    "interleaved": {"local_window": "off"},
+    "stratified": {"local_window": "off", "method": "stratified"},
+    "window": {"local_window": "8"},
+    "area": {"method": "area"},
+}
+
+PLAIN = 4.0
+"""Most error of the model without a node, in unit roundoffs (0.6 to 1.3 were measured). Rounding
+errors are independent, so they hardly grow with the number of layers."""
+
+BESIDE_PLAIN = 1.15
+"""Most error of Token Downsample, as a share of plain's (0.95 to 1.04 were measured). It computes
+what plain does, on other tokens, and looks at no value to choose them."""
+
+TIPPED = 10.0
+"""Token Merge may also be off by this many roots of the roundoff u, as a share of what it changes
+at all (0 to 7 were measured). Rounding tips those comparisons that are closer than u; there are
+more of them the larger u is, and each moves a token whatever u is. So it is the squared error that
+grows with u. In fp16 the bound is a third of that change at most."""
+
+
+@cache
+def find_exact_plain(name: str, types: Types):
+    return run_once(MODELS[name].build_exact(types), name)
+
+
+@cache
+def find_error_of_plain(name: str, types: Types) -> float:
+    return find_error(run_once(MODELS[name].build(types), name), find_exact_plain(name, types))
+
+
+def run_once(model, name):
+    """What one call of the model gives."""
+    found = []
+
+    def keep(apply_model, call):
+        found.append(apply_model(call["input"], call["timestep"], **call["c"]))
+        return found[0]
+
+    watched = model.clone()
+    watched.set_model_unet_function_wrapper(keep)
+    MODELS[name].sample(watched)
+    return found[0]
+
+
+def find_error(found, exact):
+    assert found.isfinite().all()
+    return ((found.double() - exact.double()).norm() / exact.double().norm()).item()
+
+
+def find_errors(reduce, name, types, exact, monkeypatch):
+    """Those on the CPU and on the other device."""
+    both = run_on_both(reduce(MODELS[name].build(types)), MODELS[name].sample, monkeypatch)
+    assert [(each.kind, each.operation) for each in both.crossings] == ONE_READ, both.crossings
+    return [find_error(each, exact) for each in both.outputs]
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize("name", MODELS)
+def test_plain_is_near_float32(name, types):
+    assert find_error_of_plain(name, types) < PLAIN * types.roundoff
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        *(("SD15", setting) for setting in (*COMPARING, *ON_UNETS)),
+        *((name, setting) for name in ("Flux", "Wan") for setting in COMPARING),
+    ],
+)
+def test_merging_is_near_float32(name, setting, types, token_merge, monkeypatch):
+    inputs = {**COMPARING, **ON_UNETS}[setting]
+    exact = run_once(token_merge(MODELS[name].build_exact(types), **inputs), name)
+    change = find_error(exact, find_exact_plain(name, types))
+    tipped = TIPPED * types.roundoff**0.5 * change
+    most = hypot(BESIDE_PLAIN * find_error_of_plain(name, types), tipped)
+    errors = find_errors(lambda m: token_merge(m, **inputs), name, types, exact, monkeypatch)
+    assert max(errors) < most
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize("inputs", CHOOSING.values(), ids=CHOOSING)
+@pytest.mark.parametrize("name", MODELS)
+def test_downsampling_is_as_near_to_float32_as_plain(
+    name, inputs, types, token_downsample, monkeypatch
+):
+    exact = run_once(token_downsample(MODELS[name].build_exact(types), **inputs), name)
+    errors = find_errors(lambda m: token_downsample(m, **inputs), name, types, exact, monkeypatch)
+    assert max(errors) < BESIDE_PLAIN * find_error_of_plain(name, types)
