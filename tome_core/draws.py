@@ -37,15 +37,21 @@ class Draws:
 
     def hash_numbers(self, count: int) -> Tensor:
         """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64."""
-        x = (_scramble_numbers(count, self.device) ^ self._key) * _MULTIPLIERS[1]
+        x = self._mix_numbers(count)
         return x ^ (x >> 32)
 
     def draw_below(self, most: Tensor) -> Tensor:
         """One number for each entry of ``most``, from 0 to that entry - 1. Same shape, int64.
 
-        most: int64, at least 1.
+        most: int64, from 1 to 2^31.
         """
-        return self.hash_numbers(most.numel()).view(most.shape) % most
+        # The best mixed bits, the high ones, as a share of the range. A remainder of large int64
+        # is wrong on Apple's GPUs (PyTorch's issue 154171) and slow on others.
+        high = (self._mix_numbers(most.numel()) >> 32) & 0xFFFFFFFF  # below 2^32
+        return (high.view(most.shape) * most) >> 32
+
+    def _mix_numbers(self, count: int) -> Tensor:
+        return (_scramble_numbers(count, self.device) ^ self._key) * _MULTIPLIERS[1]
 
     def draw_order(self, count: int) -> Tensor:
         """The numbers from 0 to ``count`` - 1 in random order. (count,) int64."""
