@@ -38,9 +38,9 @@ def measure(side: int, ratio: float, noise: float) -> Similarity:
     for name in PHOTOGRAPHS:
         metric = features(photograph(name, 8 * side), noise)
         plan = match_local(metric, grid, dst, merged)
-        local.append(merged_similarity(plan, metric, dst.flat))
+        local.append(merged_similarity(plan, metric))
         plan = match_global(metric, grid, dst, merged)
-        everywhere.append(merged_similarity(plan, metric, dst.flat))
+        everywhere.append(merged_similarity(plan, metric))
     return Similarity(
         noise=noise,
         ratio=ratio,
@@ -75,10 +75,10 @@ def features(picture: Tensor, noise: float) -> Tensor:
     return F.layer_norm(x.flatten(2).mT, (128,))
 
 
-def merged_similarity(plan: MergePlan, metric: Tensor, dst: Tensor) -> float:
+def merged_similarity(plan: MergePlan, metric: Tensor) -> float:
     """Mean cosine similarity of every merged source of one image to its destination."""
     unit = F.normalize(metric[0], dim=-1)  # (N, C)
-    is_merged = plan.assign[0] < dst.numel()
-    is_merged[dst] = False
-    destination = dst[plan.assign[0][is_merged]]
-    return (unit[is_merged] * unit[destination]).sum(dim=-1).mean().item()
+    destination = plan.chosen[0, plan.assign[0]]  # (N,), the token that stands for each
+    source = torch.arange(len(unit))
+    merged = destination != source
+    return (unit[source[merged]] * unit[destination[merged]]).sum(-1).mean().item()
