@@ -18,7 +18,7 @@ SDXL = WORKFLOWS / "Faster SDXL at 1024x1024 with Token Downsample.json"
 SECOND_PASS = WORKFLOWS / "Faster hires fix second pass with Token Downsample.json"
 FLUX = WORKFLOWS / "Faster Flux at 1920x1088 with Token Downsample.json"
 WAN = WORKFLOWS / "Faster Wan video with Token Downsample.json"
-COMPARE = WORKFLOWS / "Compare speed with and without Token Merge.json"
+COMPARE = WORKFLOWS / "Compare speed with and without Token Downsample.json"
 EXAMPLES = (SD15, SDXL, SECOND_PASS, FLUX, WAN)
 """One for each kind of model: loader, our node, sampler. The file's name is its title."""
 

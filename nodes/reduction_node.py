@@ -11,7 +11,18 @@ from ..tome_core.settings import Settings
 from . import inputs
 from .hooks.registry import attach
 
-ALIASES = ("accelerate", "faster", "speed up", "optimize", "performance", "vram", "attention")
+ALIASES = (
+    "accelerate",
+    "加速",
+    "가속",
+    "fast",
+    "faster",
+    "speed up",
+    "optimize",
+    "performance",
+    "vram",
+    "attention",
+)
 
 
 class ReductionNode(io.ComfyNode):

@@ -181,8 +181,8 @@ class MergeSettings(Settings):
         if self.ratio <= self.most_ratio:
             return ()
         return (
-            f"ratio {self.ratio:g} acts as {self.most_ratio:g}, the most that stride_x "
-            f"{self.stride_x} and stride_y {self.stride_y} allow",
+            f"ratio {self.ratio:g} acts as {self.most_ratio:g}: each cell of {self.stride_x} x "
+            f"{self.stride_y} tokens keeps one",
         )
 
     @property

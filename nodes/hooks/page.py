@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 LINE_BREAK = "  \n"
 """The page shows the text as HTML on its classic nodes and as Markdown on its newer ones, where a
 single line feed is a space. A line break in both is two spaces and a line feed."""
+
+
+LETTERS = 36
+"""Of a line on a classic node that was just placed: the page breaks longer lines within words."""
 
 
 def write_on_node(node_id: str | None, text: str) -> None:
@@ -20,4 +26,5 @@ def write_on_node(node_id: str | None, text: str) -> None:
 
     instance = getattr(PromptServer, "instance", None)
     if instance is not None:
-        instance.send_progress_text(text.replace("\n", LINE_BREAK), node_id)
+        lines = [line for each in text.splitlines() for line in wrap(each, LETTERS) or [""]]
+        instance.send_progress_text(LINE_BREAK.join(lines), node_id)

@@ -47,12 +47,17 @@ def tell_end(attached: Attached, run: Run) -> None:
         listener(RunSummary(tuple(said)))
 
 
-def _lay_out(done: Sequence[str], left: Sequence[str], time_taken: str) -> str:
-    """The text on a node: what was done and the time it took come first, in one line.
+def tell_stop(attached: Attached) -> None:
+    """On the nodes alone: what stood there is no longer true."""
+    for node in attached.stack.nodes:
+        write_on_node(node.node_id, "the run was stopped before its end")
 
-    The page's classic nodes do not grow with their text: a new one shows its first 70 letters or
-    so, and the rest by scrolling.
+
+def _lay_out(done: Sequence[str], left: Sequence[str], time_taken: str) -> str:
+    """The text on a node: what was left out comes first, then what was done and the time it took.
+
+    The page's classic nodes do not grow with their text: a new one shows two lines, and the rest by
+    scrolling.
     """
-    first = "; ".join(filter(None, [*done[-1:], time_taken]))
-    lines = [*done[:-1], first, *left] if done else [*left, first]
-    return "\n".join(filter(None, lines))
+    last = "; ".join(filter(None, [*done[-1:], time_taken]))
+    return "\n".join(filter(None, [*left, *done[:-1], last]))

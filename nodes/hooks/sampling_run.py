@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...tome_core.schedule import find_step
 from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
-from .reporting import tell_end, tell_progress
+from .reporting import tell_end, tell_progress, tell_stop
 from .settings_stack import SettingsStack
 
 
@@ -41,6 +41,9 @@ def wrap_run(
     options[KEY] = replace(attached, run=run)
     try:
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
+    except BaseException:
+        tell_stop(attached)
+        raise
     finally:
         guider.model_options = original
     tell_end(attached, run)

@@ -56,8 +56,9 @@ class SettingsStack:
                 raise ValueError(
                     f"{added.node_name} would reduce the {names} "
                     f"from {added.window} of the schedule, which a {earlier.node_name} before "
-                    f"it already reduces from {earlier.window}; expected windows "
-                    f"(start_percent, end_percent) that do not overlap, or another target"
+                    f"it already reduces from {earlier.window}; use one of the two nodes, or "
+                    f"windows (start_percent, end_percent) that do not overlap, or, in Token "
+                    f"Merge (Advanced), another target"
                 )
         return SettingsStack(self.resolutions, (*self.nodes, node))
 

@@ -49,7 +49,7 @@ def test_bad_downsample_settings_are_refused_by_name_value_and_range(inputs, mes
 def test_the_ratio_acts_as_at_most_what_the_strides_allow_and_that_is_said(inputs, acts_as):
     settings = MergeSettings(**inputs)
     assert settings.acting_ratio == acts_as
-    said = f"ratio {settings.ratio:g} acts as {acts_as:g}, the most that stride_x"
+    said = f"ratio {settings.ratio:g} acts as {acts_as:g}: each cell of"
     assert [said in remark for remark in settings.remarks] == [True] * (acts_as < settings.ratio)
 
 

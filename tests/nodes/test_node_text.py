@@ -6,20 +6,32 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from comfy.model_management import InterruptProcessingException
 from comfy_api.latest import io
 from support.small_models import UNREACHED
 from token_merge.nodes.hooks import reporting
+from token_merge.nodes.hooks.page import write_on_node
 from token_merge.nodes.hooks.registry import attach, listen
 from token_merge.tome_core import DownsampleSettings, MergeSettings
 from token_merge.tome_core.schedule import PercentWindow
 
 
+class Written(list):
+    """(node, text in one line), in the order in which the server was told. raw: as it was told."""
+
+    def __init__(self):
+        self.raw = []
+
+    def add(self, text, node):
+        self.raw.append(text)
+        self.append((node, " ".join(text.split())))
+
+
 @pytest.fixture
 def written(monkeypatch):
-    """(node, text), in the order in which the server was told."""
-    found = []
+    found = Written()
     server = ModuleType("server")
-    instance = SimpleNamespace(send_progress_text=lambda text, node: found.append((node, text)))
+    instance = SimpleNamespace(send_progress_text=found.add)
     server.PromptServer = SimpleNamespace(instance=instance)
     monkeypatch.setitem(sys.modules, "server", server)
     return found
@@ -62,14 +74,21 @@ def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
     assert "passes through unchanged: its attention cannot be reached" in text
 
 
-def test_lines_break_on_nodes_that_read_html_and_on_those_that_read_markdown(
-    flux, denoise, written
-):
-    denoise(attach(flux, MergeSettings(ratio=0.9), "4"), steps=1)
-    (_, text) = written[-1]
-    reduced, clamped = text.split("  \n")
-    assert reduced.endswith(" s per step")
-    assert clamped.startswith("ratio 0.9 acts as")
+def test_lines_are_short_and_break_on_nodes_that_read_html_and_on_those_that_read_markdown(written):
+    write_on_node("4", "one line\n" + "many words " * 9)
+    first, *others = written.raw[0].split("  \n")
+    assert first == "one line"
+    assert len(others) == 3
+    assert max(map(len, others)) <= 36
+
+
+def test_a_run_that_is_stopped_says_so(unet, denoise, written):
+    def stop(*_):
+        raise InterruptProcessingException
+
+    with pytest.raises(InterruptProcessingException):
+        denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3, callback=stop)
+    assert written[-1] == ("4", "the run was stopped before its end")
 
 
 def test_inputs_that_reduce_nothing_say_so_when_the_node_is_applied(unet, written):

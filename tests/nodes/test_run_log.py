@@ -60,7 +60,7 @@ def test_a_picture_of_one_row_is_merged_by_cells_that_fit(unet, token_merge, den
 
 def test_a_ratio_that_acts_as_less_is_said(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15"), ratio=0.9))
-    assert any("ratio 0.9 acts as 0.75, the most that stride_x 2" in each for each in messages())
+    assert any("ratio 0.9 acts as 0.75: each cell of 2 x 2 tokens" in each for each in messages())
 
 
 @pytest.mark.parametrize("name", ["merge_mlp", "merge_cross_attention"])

@@ -72,7 +72,7 @@ class Page:
         wait_for(lambda: self.find("queue-button"))[0].click()
 
     def run(self) -> list[tuple[str, str]]:
-        """Press Run and wait for the end. Returns what the server told: (node, text)."""
+        """Press Run and wait for the end. Returns (node, text in one line) of all told."""
         return self.wait_for_runs(self.press_run)
 
     def wait_for_runs(self, start: Callable[[], object], prompts: int = 1) -> list[tuple[str, str]]:
@@ -82,14 +82,19 @@ class Page:
         wait_for(lambda: self.browser.execute_script("return ended.length") >= ended + prompts)
         ends = self.browser.execute_script("return ended.slice(arguments[0])", ended)
         assert set(ends) == {"execution_success"}, ends
-        return [tuple(each) for each in self.browser.execute_script("return told")[told:]]
+        new = self.browser.execute_script("return told")[told:]
+        return [(node, " ".join(text.split())) for node, text in new]
 
     def centre(self, node_id: str) -> None:
         self.browser.execute_script(scripts.CENTRE, node_id)
 
     def text_on(self, node_id: str) -> str:
-        """What the server wrote on a node, as the page shows it inside the node."""
-        return self._read_text(node_id)["text"]
+        """What the server wrote on a node, as the page shows it inside the node, in one line."""
+        return " ".join(self._read_text(node_id)["text"].split())
+
+    def lines_on(self, node_id: str) -> list[str]:
+        """The same, line by line as the page shows it."""
+        return self._read_text(node_id)["text"].splitlines()
 
     def shows_all_text_of(self, node_id: str) -> bool:
         """Whether that text can be read without scrolling."""
