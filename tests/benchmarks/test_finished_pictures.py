@@ -45,16 +45,22 @@ def error(node: str, *, kind: str = "unet", sampler: str = "euler", **inputs: An
     return float(metrics.squared_error(pictures(kind, sampler, node, **inputs), plain).mean())
 
 
+def drawn_error(**inputs: Any) -> float:
+    """Of Token Downsample's drawn keys, the mean over three seeds: one differs by half."""
+    errors = [error(DOWNSAMPLE, method="stratified", seed=seed, **inputs) for seed in range(3)]
+    return sum(errors) / 3
+
+
 @pytest.mark.parametrize("factor", [2.0, 4.0])
 def test_drawn_keys_err_half_as_much_as_a_regular_grid_or_less(factor: float) -> None:
     regular = error(DOWNSAMPLE, factor=factor, method="nearest-exact")
-    assert 0 < error(DOWNSAMPLE, factor=factor, method="stratified") < regular / 2
+    assert 0 < drawn_error(factor=factor) < regular / 2
 
 
 def test_drawn_keys_err_less_with_a_sampler_that_extrapolates_from_step_to_step() -> None:
     """It enlarges what differs between two steps, so the gain is smaller."""
     regular = error(DOWNSAMPLE, sampler="dpmpp_2m", factor=2.0, method="nearest-exact")
-    assert 0 < error(DOWNSAMPLE, sampler="dpmpp_2m", factor=2.0, method="stratified") < regular
+    assert 0 < drawn_error(sampler="dpmpp_2m", factor=2.0) < regular
 
 
 @pytest.mark.parametrize("factor", [2.0, 4.0])
