@@ -13,7 +13,7 @@ from .comparison.runs import compare
 from .comparison.sampling import Sampling
 from .comparison.surroundings import describe_surroundings
 from .comparison.table import draw_table
-from .hooks.page import write_on_node
+from .hooks.page import find_node_id, write_on_node
 
 
 class TokenReductionCompare(io.ComfyNode):
@@ -67,7 +67,7 @@ class TokenReductionCompare(io.ComfyNode):
         comparison = compare(model, patched_model, sampling)
         report = write_report(comparison, facts)
         text = report.to_text()
-        write_on_node(cls.hidden.unique_id if cls.hidden else None, text)
+        write_on_node(find_node_id(cls), text)
         return io.NodeOutput(
             comparison.plain.rounds[0].latent,
             comparison.patched.rounds[0].latent,

@@ -6,7 +6,6 @@ from typing import Any
 
 from comfy_api.latest import io
 
-from ..tome_core.checks import check_choice
 from ..tome_core.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
 from . import inputs
 
@@ -16,9 +15,8 @@ WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 3
 
 def read(values: dict[str, Any]) -> DownsampleSettings:
     """Settings from the values of inputs; defaults for those that a node lacks."""
-    chosen = values.get("local_window", "auto")
-    check_choice("local_window", chosen, tuple(WINDOWS))
-    return inputs.make_settings(DownsampleSettings, {**values, "local_window": WINDOWS[chosen]})
+    resolved = inputs.resolve_choice(values, "local_window", WINDOWS)
+    return inputs.make_settings(DownsampleSettings, resolved)
 
 
 def list_inputs() -> list[io.Input]:

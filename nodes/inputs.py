@@ -7,10 +7,14 @@ from typing import Any, TypeVar
 
 from comfy_api.latest import io
 
+from ..tome_core.checks import check_choice
 from ..tome_core.schedule import PercentWindow
 from ..tome_core.settings import MAX_SEED, MAX_TOKENS
 
 Kind = TypeVar("Kind")
+
+PERCENTS = {"start": "start_percent", "end": "end_percent"}
+"""Fields of ``PercentWindow``, and the inputs that give them."""
 
 
 def pick(inputs: Sequence[io.Input], *names: str) -> list[io.Input]:
@@ -24,13 +28,19 @@ def make_settings(kind: Callable[..., Kind], values: dict[str, Any]) -> Kind:
 
     Raises ValueError naming the input, its value and what is accepted.
     """
-    percents = {
-        field: values[name]
-        for field, name in (("start", "start_percent"), ("end", "end_percent"))
-        if name in values
-    }
-    rest = {name: value for name, value in values.items() if not name.endswith("_percent")}
+    rest = dict(values)
+    percents = {field: rest.pop(name) for field, name in PERCENTS.items() if name in rest}
     return kind(window=PercentWindow(**percents), **rest)
+
+
+def resolve_choice(values: dict[str, Any], name: str, choices: dict[str, Any]) -> dict[str, Any]:
+    """``values`` with a choice of the user as a setting; "auto" for a node without this input.
+
+    Raises ValueError where it is no choice.
+    """
+    chosen = values.get(name, "auto")
+    check_choice(name, chosen, tuple(choices))
+    return {**values, name: choices[chosen]}
 
 
 def explain_window(start: float | None, end: float | None) -> str | None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from comfy_api.latest import io
 
-from ..tome_core.checks import check_choice
 from ..tome_core.settings import (
     MATCHINGS,
     MAX_RATIO,
@@ -23,9 +22,8 @@ DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
 
 def read(values: dict[str, Any]) -> MergeSettings:
     """Settings from the values of inputs; defaults for those that a node lacks."""
-    chosen = values.get("max_downsample", "auto")
-    check_choice("max_downsample", chosen, tuple(DOWNSAMPLINGS))
-    return inputs.make_settings(MergeSettings, {**values, "max_downsample": DOWNSAMPLINGS[chosen]})
+    resolved = inputs.resolve_choice(values, "max_downsample", DOWNSAMPLINGS)
+    return inputs.make_settings(MergeSettings, resolved)
 
 
 def list_inputs() -> list[io.Input]:

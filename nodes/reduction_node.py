@@ -9,6 +9,7 @@ from comfy_api.latest import io
 
 from ..tome_core.settings import Settings
 from . import inputs
+from .hooks.page import find_node_id
 from .hooks.registry import attach
 
 ALIASES = (
@@ -60,5 +61,4 @@ class ReductionNode(io.ComfyNode):
     @classmethod
     def patch(cls, model: ModelPatcher, settings: Settings) -> io.NodeOutput:
         """``model`` with these settings, which report on this node of the page."""
-        node_id = cls.hidden.unique_id if cls.hidden else None
-        return io.NodeOutput(attach(model, settings, node_id))
+        return io.NodeOutput(attach(model, settings, find_node_id(cls)))

@@ -41,7 +41,8 @@ class Cells:
     """What is drawn from.
 
     Args:
-        tokens: (S, M) int64, the tokens of each of M cells in raster order, round and round.
+        tokens: (S, M) int64, the tokens of each of M cells in raster order; after the last one
+            the first follows again.
         sizes: (M,) int64, how many a cell has.
         turns: (times, 1) int64, from 0 on.
     """
@@ -83,8 +84,9 @@ def list_strided_cells(
         _along(torch.arange(grid.height // stride_y, device=device) * stride_y, 1),
         _along(torch.arange(grid.width // stride_x, device=device) * stride_x, 2),
     )
-    one = torch.ones_like(first[0])
-    return _list(grid, first, (one, one[:1] * stride_y, one[:1] * stride_x), stride_y * stride_x, 1)
+    one = torch.ones(1, 1, 1, dtype=torch.int64, device=device)
+    lengths = one, one * stride_y, one * stride_x
+    return _list(grid, first, lengths, longest=stride_y * stride_x, times=1)
 
 
 def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: int) -> Cells:
@@ -102,15 +104,11 @@ def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: in
     return Cells(numbers.view(len(turn), -1), sizes.flatten(), turns)
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
 def count_tokens(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor:
     """Tokens of each cell, (1, M) float32."""
     return list_cells(grid, smaller, 1, device).sizes.float()[None]
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
 def _bound_cells(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> tuple[Sides, Sides]:
     """The first token of each cell, and the cell's length, along each axis.
 

@@ -61,7 +61,7 @@ class Draws:
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
 def _scramble_numbers(count: int, device: torch.device) -> Tensor:
-    """The numbers from 0 to ``count`` - 1, each bit of which reaches all 64. (count,) int64."""
+    """A hash of each number from 0 to ``count`` - 1, the same for all draws. (count,) int64."""
     first, second = _MULTIPLIERS
     x = torch.arange(1, count + 1, device=device) * first
     x = (x ^ (x >> 31)) * second

@@ -146,6 +146,7 @@ def place_windows(grid: TokenGrid, box: Sides, device: torch.device) -> LocalWin
         sides.append(own)
     firsts = torch.cartesian_prod(*(each[:, 0] for each in boxes))  # (T, 3)
     queries, near = _number_tokens(grid, tiles), _number_tokens(grid, boxes)
+    # Filled on the device: a tensor of numbers of the host would be copied to it.
     box_sides = torch.stack([torch.full((), side, device=device) for side in sides])
     places = torch.cartesian_prod(*(torch.arange(side, device=device) for side in grid.sides))
     return LocalWindow(queries, near, firsts, box_sides, places, len(tiles[0]))

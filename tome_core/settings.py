@@ -69,7 +69,7 @@ class Settings(ABC):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be said of inputs that do not act as they stand."""
+        """What the user is told of inputs that act otherwise than their values say."""
         return ()
 
     @property

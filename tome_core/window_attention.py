@@ -71,10 +71,12 @@ def _attend_tile_by_tile(sequence: _Sequence, queries: _Queries, far: _Keys, bia
 def _attend_together(sequence: _Sequence, queries: _Queries, far: _Keys, bias: Tensor) -> Part:
     """As ``_attend_tile_by_tile``, with many queries in one row."""
     tiles, size = queries.numbers.shape
+    together = max(1, FAR_QUERIES // size)
     parts = []
-    for first in range(0, tiles, max(1, FAR_QUERIES // size)):
-        some = queries.take(slice(first, first + max(1, FAR_QUERIES // size)))
-        rows = bias[first : first + len(some.q)].repeat_interleave(size, 0)  # (t·Q, n)
+    for first in range(0, tiles, together):
+        which = slice(first, first + together)
+        some = queries.take(which)
+        rows = bias[which].repeat_interleave(size, 0)  # (t·Q, n)
         row = _Queries(some.numbers.view(1, -1), rearrange(some.q, "t h q d -> 1 h (t q) d"))
         out, lse = sequence.attend(row, far, rows[None])
         parts.append(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+from comfy_api.latest import io
+
 LINE_BREAK = "  \n"
 """The page shows the text as HTML on its classic nodes and as Markdown on its newer ones, where a
 single line feed is a space. A line break in both is two spaces and a line feed."""
 
-
 LETTERS = 36
 """Of a line on a classic node that was just placed: the page breaks longer lines within words."""
+
+
+def find_node_id(node: type[io.ComfyNode]) -> str | None:
+    """Of a running node on the page, None in a script. The node asks for ``Hidden.unique_id``."""
+    return node.hidden.unique_id if node.hidden else None
 
 
 def write_on_node(node_id: str | None, text: str) -> None:

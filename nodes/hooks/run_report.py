@@ -18,10 +18,6 @@ class Outcome:
     done: tuple[str, ...]
     left: tuple[str, ...]
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return (*self.done, *self.left)
-
 
 @dataclass(frozen=True)
 class RunSummary:

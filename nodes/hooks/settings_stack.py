@@ -14,7 +14,7 @@ class AppliedNode:
     Args:
         settings: what it reduces.
         node_id: of the node on the page, None in a script.
-        remarks: what it says of inputs that do not act as they stand.
+        remarks: what the user is told of its inputs, see ``Settings.remarks``.
     """
 
     settings: Settings

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import comfy.ldm.flux.math
-import comfy.ldm.modules.attention as attention
-import comfy.ldm.wan.model
 import pytest
 import torch
+from support.gpu_attention import take_pytorch_attention
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -17,16 +15,13 @@ from benchmarks.speed.cost.counting import Count
 from benchmarks.speed.cost.kernels import Kernel
 from benchmarks.speed.memory import peak_memory
 
-MODULES = (attention, comfy.ldm.flux.math, comfy.ldm.wan.model)
 shapes = pytest.mark.parametrize("shape", QUICK_SHAPES, ids=lambda shape: shape.name)
 settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 
 
 @pytest.fixture(autouse=True)
 def pytorch_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ComfyUI takes on a GPU, and the benchmark on every machine."""
-    for module in MODULES:
-        monkeypatch.setattr(module, "optimized_attention", attention.attention_pytorch)
+    take_pytorch_attention(monkeypatch)
 
 
 def count(function: Callable[..., object], *args: object) -> list[Kernel]:

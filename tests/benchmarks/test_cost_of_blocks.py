@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import comfy.ldm.flux.math
-import comfy.ldm.modules.attention as attention
-import comfy.ldm.wan.model
 import pytest
 import torch
+from support.gpu_attention import take_pytorch_attention
 from torch import Tensor
 
 from benchmarks.speed import cli
@@ -23,16 +21,13 @@ from benchmarks.speed.cost.kernels import Kernel
 from benchmarks.speed.cost.stand_in_gpu import StandInGpu
 from benchmarks.speed.cost.tables import replace_table
 
-MODULES = (attention, comfy.ldm.flux.math, comfy.ldm.wan.model)
 shapes = pytest.mark.parametrize("shape", QUICK_SHAPES, ids=lambda shape: shape.name)
 settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 
 
 @pytest.fixture(autouse=True)
 def pytorch_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ComfyUI takes on a GPU, and the benchmark on every machine."""
-    for module in MODULES:
-        monkeypatch.setattr(module, "optimized_attention", attention.attention_pytorch)
+    take_pytorch_attention(monkeypatch)
 
 
 BY_PRODUCTS = {"native_layer_norm", "_embedding_bag_forward_only"}

@@ -74,7 +74,7 @@ def run_there(function, call, sizes):
     moved = AttentionCall(*tensors[:3], call.heads, tensors[3], True, call.options)
     with OtherDevice():
         out = AttentionFunction(function, None).run(moved, move(sizes), report)
-    return out.inner, report.notes
+    return out.held, report.notes
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)
@@ -151,4 +151,4 @@ def test_a_mask_of_log_sizes_would_weigh_too_little_in_forks_of_sageattention(mo
         out = moved.run_with_mask(attention.attention_sage, sizes)
     weights = SIZES ** torch.tensor(2.0).log()
     exact = compute_exactly(call, weights)
-    torch.testing.assert_close(out.inner.double(), exact, atol=4e-3, rtol=4e-3)
+    torch.testing.assert_close(out.held.double(), exact, atol=4e-3, rtol=4e-3)

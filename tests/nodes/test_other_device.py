@@ -6,9 +6,11 @@ from functools import partial
 
 import pytest
 import torch
-from support.other_device import DEVICE, OnDevice, OtherDevice
+from support.other_device import DEVICE, OtherDevice
 from support.other_device_run import check_stays, put_on_other_device, run_on_both
 from token_merge.tome_core import planning
+
+from benchmarks.speed.cost.stand_in_gpu import GpuTensor
 
 MERGE = {
     "default": {},
@@ -114,14 +116,14 @@ def mix(x):
 def test_the_device_sees_what_it_has_to(function, kind, monkeypatch):
     monkeypatch.setattr("support.other_device.OURS", (__file__,))
     with OtherDevice() as device:
-        function(OnDevice(torch.ones(4)))
+        function(GpuTensor(torch.ones(4)))
     assert kind in {each.kind for each in device.crossings}
 
 
 def test_the_device_lets_pass_what_stays_on_it(monkeypatch):
     monkeypatch.setattr("support.other_device.OURS", (__file__,))
     with OtherDevice() as device:
-        x = OnDevice(torch.ones(4))
+        x = GpuTensor(torch.ones(4))
         y = (x + 1.0).view(2, 2).mT @ torch.zeros(2, 3, device=x.device)
         assert y.shape == (2, 3)
         assert y.device == x.device

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-DEVICE, CPU = torch.device("cuda", 0), torch.device("cpu")
+from benchmarks.speed.cost.stand_in_gpu import DEVICES, VIEWS, GpuTensor, give_back, read_device
+
+DEVICE, CPU = DEVICES["cpu"], torch.device("cpu")
 PACK = Path(__file__).parents[2]
 OURS = tuple(str(PACK / folder) for folder in ("nodes", "tome_core"))
 
@@ -26,31 +28,6 @@ WAITS = {"item", "tolist", "nonzero", "argwhere", "masked_select", "unique", "eq
 WAITS |= {f"__{name}__" for name in ("bool", "int", "float", "index", "array", "contains")}
 MAKERS = {"tensor", "as_tensor", "asarray", "new_tensor"}
 """What makes a tensor of numbers of the host."""
-
-
-class OnDevice(Tensor):
-    """inner: the tensor of the CPU."""
-
-    inner: Tensor
-
-    @staticmethod
-    def __new__(cls, inner: Tensor) -> OnDevice:
-        made = Tensor._make_wrapper_subclass(
-            cls,
-            inner.size(),
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
-            dtype=inner.dtype,
-            device=DEVICE,
-        )
-        made.inner = inner
-        return made
-
-    __torch_function__ = torch._C._disabled_torch_function_impl
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, *_: Any, **__: Any) -> Any:
-        raise AssertionError(f"{func} was called outside of OtherDevice")
 
 
 @dataclass(frozen=True)
@@ -63,7 +40,7 @@ class Crossing:
 
 
 class OtherDevice(TorchFunctionMode):
-    """Computes with ``OnDevice`` tensors; notes what our code would make a GPU wait for.
+    """Computes with ``GpuTensor`` tensors; notes what our code would make a GPU wait for.
 
     crossings: in the order in which they came.
     """
@@ -97,8 +74,8 @@ class OtherDevice(TorchFunctionMode):
         out = KERNELS.get(name, func)(*taken[0], **taken[1])
         if call.target != DEVICE:
             return out
-        known = {id(each.inner): each for each in call.here}
-        return tree_map(lambda each: _give(each, known), out)
+        known = {id(each.held): each for each in call.here}
+        return tree_map(lambda each: give_back(each, known), out)
 
 
 @dataclass(frozen=True)
@@ -109,19 +86,19 @@ class _Call:
     leaves: list[Any]
 
     @property
-    def here(self) -> list[OnDevice]:
-        return [each for each in self.leaves if isinstance(each, OnDevice)]
+    def here(self) -> list[GpuTensor]:
+        return [each for each in self.leaves if isinstance(each, GpuTensor)]
 
     @property
     def elsewhere(self) -> list[Tensor]:
         """Without numbers: PyTorch lets them go anywhere, and nothing waits for them."""
         tensors = [each for each in self.leaves if isinstance(each, Tensor) and each.ndim]
-        return [each for each in tensors if not isinstance(each, OnDevice)]
+        return [each for each in tensors if not isinstance(each, GpuTensor)]
 
     @property
     def target(self) -> torch.device:
         """Where the result lies: where the call says, else where a tensor of it does."""
-        said = [each for each in map(_read_device, self.leaves) if each]
+        said = [each for each in map(read_device, self.leaves) if each]
         if self.name in ("cpu", "numpy"):
             said = [CPU]
         return said[0] if said else DEVICE if self.here else CPU
@@ -136,9 +113,6 @@ class _Call:
         if (self.here and self.target == CPU) or (not self.here and arrives):
             return "copy"
         return "mixed devices" if self.here and self.elsewhere else ""
-
-
-VIEWS = (Tensor.mT, Tensor.T, Tensor.H, Tensor.mH, Tensor.data, Tensor.real)
 
 
 def _efficient(
@@ -172,23 +146,9 @@ KERNELS = {"_scaled_dot_product_efficient_attention": _efficient}
 
 
 def _take(each: Any) -> Any:
-    if isinstance(each, OnDevice):
-        return each.inner
-    return CPU if _read_device(each) else each
-
-
-def _read_device(each: Any) -> torch.device | None:
-    if isinstance(each, torch.device):
-        return each
-    named = isinstance(each, str) and each.split(":")[0] in ("cpu", "cuda")
-    return torch.device(each) if named else None
-
-
-def _give(each: Any, known: dict[int, OnDevice]) -> Any:
-    if not isinstance(each, Tensor) or isinstance(each, OnDevice):
-        return each
-    found = known.get(id(each))
-    return OnDevice(each) if found is None else found
+    if isinstance(each, GpuTensor):
+        return each.held
+    return CPU if read_device(each) else each
 
 
 def find_place() -> str:
@@ -213,7 +173,7 @@ def _walk() -> Iterator[Any]:
 def move(value: Any) -> Any:
     """A copy of nested values whose tensors are on the other device."""
     return tree_map(
-        lambda each: OnDevice(each.clone()) if isinstance(each, Tensor) else each, value
+        lambda each: GpuTensor(each.clone()) if isinstance(each, Tensor) else each, value
     )
 
 
@@ -229,7 +189,7 @@ def moved(module: nn.Module) -> Iterator[None]:
     ]
     try:
         for place, name, value in kept:
-            place[name] = OnDevice(value.detach())
+            place[name] = GpuTensor(value.detach())
         yield
     finally:
         for place, name, value in kept:

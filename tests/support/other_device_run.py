@@ -38,7 +38,7 @@ def run_on_both(
         if not found:
             device = OtherDevice()
             there = _call_on(device, model, apply_model, call)
-            found.append(TwoDevices((here, there.inner), tuple(device.crossings)))
+            found.append(TwoDevices((here, there.held), tuple(device.crossings)))
         return here
 
     sample(_watch(model, call_twice, monkeypatch))
@@ -49,7 +49,7 @@ def put_on_other_device(model: ModelPatcher, monkeypatch: pytest.MonkeyPatch) ->
     """A clone whose calls are all computed on the other device."""
 
     def call_there(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Any:
-        return _call_on(OtherDevice(), model, apply_model, call).inner
+        return _call_on(OtherDevice(), model, apply_model, call).held
 
     return _watch(model, call_there, monkeypatch)
 

@@ -43,7 +43,7 @@ class GpuTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, *_: Any, **__: Any) -> Any:  # type: ignore[override]
-        raise AssertionError(f"{func} was called outside of StandInGpu")
+        raise AssertionError(f"{func} was called where nothing computes it")
 
 
 Kernels = Mapping[str, Callable[..., Any]]
@@ -71,7 +71,7 @@ class StandInGpu(TorchFunctionMode):
         out = self.kernels.get(name, func)(*taken, **named)
         # What an operation in place gives is the tensor that it was given.
         known = {id(each.held): each for each in here}
-        return tree_map(lambda each: _give(each, known), out)
+        return tree_map(lambda each: give_back(each, known), out)
 
     def _take(self, each: Any) -> Any:
         if isinstance(each, GpuTensor):
@@ -95,7 +95,8 @@ def read_device(each: Any) -> torch.device | None:
     return torch.device(each) if named else None
 
 
-def _give(each: Any, known: dict[int, GpuTensor]) -> Any:
+def give_back(each: Any, known: dict[int, GpuTensor]) -> Any:
+    """A result as a tensor that says it is on a GPU. known: what went in, by what it holds."""
     if not isinstance(each, Tensor) or isinstance(each, GpuTensor):
         return each
     found = known.get(id(each))
