@@ -7,7 +7,7 @@ from statistics import fmean
 
 from rich.table import Table
 
-from . import intervals
+from .. import intervals
 from .report import Report, VariantReport
 
 WIDTH = 180

@@ -10,12 +10,22 @@ import torch
 
 Result = TypeVar("Result")
 
+Clock = Callable[[torch.device], float]
+
 
 def seconds_now(device: torch.device) -> float:
     """Wall-clock seconds once the device has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
+
+
+def thread_seconds_now(device: torch.device) -> float:
+    """Seconds that the calling thread has computed: what others do on the machine counts less.
+
+    device: the CPU, with one thread of PyTorch's.
+    """
+    return time.thread_time()
 
 
 class Stopwatch:

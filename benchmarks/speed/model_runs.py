@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comfy.model_patcher import ModelPatcher
 
+from .clocks import Clock, seconds_now
 from .memory import peak_memory
 from .results import Measured
 from .sampling import Request, Timing, run, with_lengths_noted
@@ -12,7 +13,12 @@ from .variants import Variant
 
 
 def make_runner(
-    model: ModelPatcher, variant: Variant, request: Request, *, hooks: bool = True
+    model: ModelPatcher,
+    variant: Variant,
+    request: Request,
+    *,
+    hooks: bool = True,
+    clock: Clock = seconds_now,
 ) -> Runner:
     """Measures ``variant`` of ``model``; both are made once and used for every round."""
     patched = variant.patch(model)
@@ -22,13 +28,14 @@ def make_runner(
     def inspect() -> Timing:
         watched, lengths = with_lengths_noted(patched, request.rows) if hooks else (patched, {})
         with peak_memory(model.load_device) as peak:
-            timing = run(watched, request, steps=variant.steps, hooks=hooks)
+            timing = run(watched, request, steps=variant.steps, hooks=hooks, clock=clock)
         measured.peak_bytes = peak.bytes
         calls = {sizes: count // variant.steps for sizes, count in lengths.items()}
         measured.lengths = [[*sizes, count] for sizes, count in sorted(calls.items())][::-1]
         return timing
 
     def again(number: int) -> Timing:
-        return run(patched, request, first=number, steps=variant.steps, hooks=hooks)
+        steps = variant.steps
+        return run(patched, request, first=number, steps=steps, hooks=hooks, clock=clock)
 
     return Runner(measured, inspect, again)

@@ -14,6 +14,7 @@ PARTS = (
     "correction",
     "compile",
     "published",
+    "peers",
     "cost",
 )
 DESCRIPTION = "Measures the nodes against their peers and the limit of each setting."
@@ -33,8 +34,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         default="all",
         help="whole models, one block's self-attention, diffusion transformers, planning alone, "
         "what matching finds on photographs, what reducing keys does to attention there, "
-        "torch.compile, the published table, or what attention launches and moves on a GPU, "
-        "counted on any machine (all: without the last, and on a CPU without the published table)",
+        "torch.compile, the published table, ours beside each peer until the ratio is sure, or "
+        "what attention launches and moves on a GPU, counted on any machine (all: without the last "
+        "two, and on a CPU without the published table)",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(

@@ -65,6 +65,9 @@ QUICK_LAYERS = (
     AttentionLayer("SDXL", 64, 8, 24, 1, tier=1),
 )
 
+PEERS_LAYERS = (AttentionLayer("SD 1.5", 320, 8, 64, 300), AttentionLayer("SDXL", 640, 10, 64, 300))
+PEERS_QUICK_LAYERS = (AttentionLayer("SD 1.5", 32, 4, 16, 3),)
+
 CPU_CLIPS = (
     # Larger calls take minutes on two cores.
     Clip("flux-1024", FLUX_SHAPED, 1024, 1024, 2, 3),
@@ -102,12 +105,13 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         ("transformer", partial(_transformer, session, options, environment)),
         ("compile", partial(_compile, session, options, environment)),
         ("published", partial(_published, session, options, environment)),
+        ("peers", partial(_peers, session, options, environment)),
     ]
     if environment.on_gpu:
         order = ("unet", "transformer", "published", "planning", "compile", "attention")
         steps = [step for part in order for step in steps if step[0] == part]
     elif not environment.narrow and options.part == "all":
-        steps = [step for step in steps if step[0] != "published"]
+        steps = [step for step in steps if step[0] not in ("published", "peers")]
     if find_spec("skimage") is None:
         steps = [step for step in steps if step[0] not in ON_PHOTOGRAPHS]
     chosen = [step for part, step in steps if options.part in (part, "all")]
@@ -197,6 +201,17 @@ def _published(session: Session, options: argparse.Namespace, environment: Envir
     inputs = [(side, images) for images in batches for side in sizes]
     rounds = options.rounds or (1 if environment.narrow else 5)
     measure_published.measure(session, "sd15", inputs, environment, rounds=rounds)
+
+
+def _peers(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    # Here: a GPU machine need not have scipy, and this part is for CPUs.
+    from . import measure_peers
+
+    layers = PEERS_QUICK_LAYERS if environment.narrow else PEERS_LAYERS
+    layers = tuple(replace(layer, rounds=options.rounds or layer.rounds) for layer in layers)
+    sides = options.sizes or ((64,) if environment.narrow else (512,))
+    pictures = [("sd15", side) for side in sides]
+    measure_peers.measure(session, layers, pictures, environment)
 
 
 def _chosen(default: Sequence[Picture], options: argparse.Namespace) -> list[Picture]:

@@ -15,7 +15,7 @@ from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
-from .clocks import Stopwatch, seconds_now
+from .clocks import Clock, Stopwatch, seconds_now
 
 SCHEDULE_STEPS = 20
 """Of the schedule that the noise levels of all measurements are taken from."""
@@ -70,13 +70,19 @@ class CallError(RuntimeError):
 
 
 def run(
-    model: ModelPatcher, request: Request, *, first: int = 0, steps: int = 1, hooks: bool = True
+    model: ModelPatcher,
+    request: Request,
+    *,
+    first: int = 0,
+    steps: int = 1,
+    hooks: bool = True,
+    clock: Clock = seconds_now,
 ) -> Timing:
     """Sample ``steps`` steps and time the model calls, everything that a node wraps around them
     included.
 
     first: where in the middle of the schedule to start; calls at another noise level decide anew.
-    hooks: also time the attention patches; they must then not be compiled.
+    hooks: also time the attention patches; they must then not be compiled. clock: of the calls.
     Raises CallError.
     """
     device = model.load_device
@@ -86,9 +92,9 @@ def run(
     rows: list[int] = []
 
     def timed_call(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
-        start = seconds_now(device)
+        start = clock(device)
         result = apply_model(call["input"], call["timestep"], **call["c"])
-        calls.append(seconds_now(device) - start)
+        calls.append(clock(device) - start)
         rows.append(len(call["input"]))
         return result
 

@@ -62,13 +62,20 @@ class Session:
         self.progress.stop()
 
     def measure(
-        self, case: Case, runners: Sequence[Runner], rounds: int, *, warm_up: bool = True
+        self,
+        case: Case,
+        runners: Sequence[Runner],
+        rounds: int,
+        *,
+        warm_up: bool = True,
+        is_enough: Callable[[Case], bool] = lambda _: False,
     ) -> None:
         """Measure ``runners`` into ``case`` and keep it after every round.
 
         warm_up: the first round, which records memory and lengths too, is not counted. Where a
         call takes long, one call of the first variant is enough: it pays for what is done once in
         a process, and the recording costs all variants the same few milliseconds.
+        is_enough: asked after each round whether what was measured will do.
         """
         if self.is_late(0):
             self.console.print(f"{case.name}: left out, the time is up", highlight=False)
@@ -87,7 +94,7 @@ class Session:
                 self.progress.advance(task)
             self.results.put(case)
             self.results.write(self.out)
-            if self.is_late(time.monotonic() - start):
+            if self.is_late(time.monotonic() - start) or is_enough(case):
                 break
         self.progress.update(task, visible=False)
         counted = max((len(one.seconds) for one in case.measured), default=0)

@@ -22,6 +22,7 @@ TITLES = {
     "compile": "torch.compile",
     "published": "The published table of ToMe for Stable Diffusion",
 }
+"""Of the parts whose cases have a table of their own."""
 
 
 def build_tables(results: Results) -> Group:
@@ -29,6 +30,7 @@ def build_tables(results: Results) -> Group:
     parts: list[RenderableType] = [_machine(results)]
     for part in TITLES:
         parts += [case_table(case) for case in results.cases if case.part == part]
+    parts += [peers_table(case) for case in results.cases if case.part == "peers"]
     if results.planning:
         parts.append(planning_table(results.planning))
     if results.similarity:
@@ -101,6 +103,27 @@ def _ratio(ratio: Ratio) -> str:
 
 def _memory(share: float) -> str:
     return f"[red]{share:.0%}" if share > 1.005 else f"{share:.0%}"
+
+
+def peers_table(case: Case) -> Table:
+    """How many times as long the limit and the peers take as ours, with 95 % intervals."""
+    # Here: a GPU machine need not have scipy.
+    from .certainty import compare_with_ours
+
+    table = Table(
+        title=f"Beside ours, until sure: {case.name}",
+        caption=f"{case.note}; time of the other / time of ours, mean and 95 % interval: above 1, "
+        "ours is faster",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for name in ("setting", "ours", "other", "other / ours", "95 %", "rounds"):
+        table.add_column(name)
+    for one in compare_with_ours(case):
+        interval = f"{one.low:.3f} to {one.high:.3f}"
+        names = (one.ours.setting or "", one.ours.name, one.other.name)
+        table.add_row(*names, f"{one.mean:.3f}", interval, str(one.rounds))
+    return table
 
 
 def planning_table(planning: list[Planning]) -> Table:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.quality import intervals
+from benchmarks import intervals
 
 
 def test_the_interval_is_that_of_students_t() -> None:

@@ -1,4 +1,4 @@
-"""How sure a mean over pictures is."""
+"""How sure a mean is: over pictures, or over rounds of a measurement."""
 
 from __future__ import annotations
 
