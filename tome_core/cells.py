@@ -105,8 +105,8 @@ def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: in
 
 
 def count_tokens(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor:
-    """Tokens of each cell, (1, M) float32."""
-    return list_cells(grid, smaller, 1, device).sizes.float()[None]
+    """Tokens of each cell, (1, M) int64."""
+    return list_cells(grid, smaller, 1, device).sizes[None]
 
 
 def _bound_cells(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> tuple[Sides, Sides]:

@@ -61,7 +61,7 @@ class ChoosingPlan:
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
 def size_slots(stream: Stream, smaller: TokenGrid, device: torch.device) -> Tensor:
-    """Tokens that each slot of a stream stands for, (1, M + others) float32."""
+    """Tokens that each slot of a stream stands for, (1, M + others) int64."""
     return stream.extend_sizes(count_tokens(stream.grid, smaller, device))
 
 

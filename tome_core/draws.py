@@ -30,28 +30,30 @@ class Draws:
     device: torch.device
 
     @cached_property
-    def _key(self) -> int:
-        """The identity as one signed 64-bit number."""
+    def _factor(self) -> int:
+        """The identity as one odd, signed 64-bit number."""
         digest = hashlib.blake2b(repr(self.identity).encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True)
+        return int.from_bytes(digest, "big", signed=True) | 1
 
     def hash_numbers(self, count: int) -> Tensor:
-        """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64."""
-        x = self._mix_numbers(count)
-        return x ^ (x >> 32)
+        """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64.
+
+        Its high bits are the best mixed. Multiplicative hashing with a random odd factor
+        (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair
+        problem", 1997, sec. 2.2): one operation, however many numbers.
+        """
+        return _scramble_numbers(count, self.device) * self._factor
 
     def draw_below(self, most: Tensor) -> Tensor:
         """One number for each entry of ``most``, from 0 to that entry - 1. Same shape, int64.
 
         most: int64, from 1 to 2^31.
         """
-        # The best mixed bits, the high ones, as a share of the range. A remainder of large int64
-        # is wrong on Apple's GPUs (PyTorch's issue 154171) and slow on others.
-        high = (self._mix_numbers(most.numel()) >> 32) & 0xFFFFFFFF  # below 2^32
-        return (high.view(most.shape) * most) >> 32
-
-    def _mix_numbers(self, count: int) -> Tensor:
-        return (_scramble_numbers(count, self.device) ^ self._key) * _MULTIPLIERS[1]
+        # The high half as a share of the range. A remainder of large int64 is wrong on Apple's
+        # GPUs (PyTorch's issue 154171) and slow on others.
+        halves = self.hash_numbers(most.numel()).view(torch.int32)  # low, high, low, ...
+        high = halves[1::2].view(most.shape)  # from -2^31 on
+        return torch.add(high * most, most, alpha=2**31) >> 32
 
     def draw_order(self, count: int) -> Tensor:
         """The numbers from 0 to ``count`` - 1 in random order. (count,) int64."""

@@ -36,11 +36,11 @@ def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int
 def absorb_most_similar(best: Tensor, nearest: Tensor, dst: Destinations, merged: int) -> MergePlan:
     """The plan that merges the ``merged`` tokens of highest ``best`` into their ``nearest``.
 
-    best: (B, N) similarity to the nearest dst; that of dst tokens is ignored. nearest: (B, N)
+    best: (B, N) similarity to the nearest dst; that of dst tokens is written over. nearest: (B, N)
     int64, the token that is this dst. By selection, not by sorting; nothing waits for the device.
     """
     batch, tokens = best.shape
-    best = best.index_fill(1, dst.flat, float("-inf"))
+    best.index_fill_(1, dst.flat, float("-inf"))
     absorbed = best.topk(min(merged, tokens - dst.count), dim=1, sorted=False).indices  # (B, R)
     stays = torch.ones_like(nearest, dtype=torch.bool).scatter_(1, absorbed, False)  # (B, N)
     left = stays.cumsum(dim=1)  # (B, N), tokens that are left up to this one

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .downsample import size_slots
 from .grid import TokenGrid
-from .partial_attention import MASKED
+from .partial_attention import find_masked, make_bias
 from .streams import Stream
 
 Sides = tuple[int, int, int]
@@ -27,35 +27,40 @@ Sides = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class LocalWindow:
-    """Tiles of queries that cover a grid, and the box of keys around each tile.
+    """Tiles of queries that cover a picture, and the box of keys around each tile.
 
     All boxes have one size; they are moved inward at the grid's borders. Tiles that are smaller
-    than others name their last tokens twice.
+    than others name their last tokens twice. Tokens are numbered within the whole stream.
 
     Args:
         queries: (T, Q) int64, the tokens of each tile.
         near: (T, K) int64, the tokens of its box.
-        first: (T, 3) int64, frame, row and column of the box's first token.
-        box: (3,) int64, sides of the box.
-        places: (N, 3) int64, frame, row and column of every token of the grid.
-        tiles_in_time: of tiles at one place, one behind the other.
+        others: (n,) int64, the tokens that are not of the picture.
+        spans: (t + y + x, L) bool, which tokens lie between the first and the last frame of a box,
+            then between its rows, then between its columns; T is t·y·x.
+        counts: t, y and x.
     """
 
     queries: Tensor
     near: Tensor
-    first: Tensor
-    box: Tensor
-    places: Tensor
-    tiles_in_time: int
+    others: Tensor
+    spans: Tensor
+    counts: Sides
 
     @property
     def tiles(self) -> int:
         return len(self.queries)
 
-    def find_inside(self, tiles: Tensor, numbers: Tensor) -> Tensor:
-        """Which of these tokens lie in these tiles' boxes. (t,), (M,) int64 -> (t, M) bool."""
-        offset = self.places[numbers] - self.first[tiles, None]  # (t, M, 3)
-        return ((offset >= 0) & (offset < self.box)).all(dim=-1)
+    @property
+    def tiles_in_time(self) -> int:
+        """Of tiles at one place, one behind the other."""
+        return self.counts[0]
+
+    def find_inside(self, numbers: Tensor) -> Tensor:
+        """Which of these tokens lie in each tile's box. (n,) int64 -> (T, n) bool."""
+        frames, rows, columns = self.spans.index_select(1, numbers).split(self.counts)
+        inside = frames[:, None, None] & rows[:, None] & columns  # (t, y, x, n)
+        return inside.flatten(0, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,25 +100,45 @@ class WindowPlan:
         return round(share * near + drawn) + stream.others
 
     @cached_property
-    def weights(self) -> Tensor:
+    def numbers(self) -> Tensor:
+        """The keys of each draw, within the stream. (S, M + others) int64."""
+        return self.stream.extend_numbers(self.kept, self.stream.length)
+
+    def weigh(self, dtype: torch.dtype) -> Tensor:
         """What is added to the scores of the keys of one draw: the log of their sizes.
 
-        (1, M + others) float32.
+        (1, M + others).
         """
-        return size_slots(self.stream, self.smaller, self.kept.device).log()
+        return _weigh_slots(self.stream, self.smaller, dtype, self.kept.device)
+
+    def weigh_beyond(self, draw: int, tiles: Tensor, dtype: torch.dtype) -> Tensor:
+        """``weigh`` for each of these tiles, ``MASKED`` for keys that its box holds.
+
+        tiles: (t,) int64. Returns (t, M + others).
+        """
+        inside = self.window.find_inside(self.numbers[draw]).index_select(0, tiles)
+        weights = self.weigh(dtype)
+        out = make_bias(*inside.shape, dtype, inside.device)
+        return torch.where(inside, _make_masked(dtype, inside.device), weights, out=out)
 
     def deal_tiles(self) -> tuple[Tensor, ...]:
         """The tiles that read each draw: S tensors, each (T / S,) int64."""
         return self.order.tensor_split(len(self.kept))
 
-    def weigh_beyond(self, tiles: Tensor, kept: Tensor) -> Tensor:
-        """``weights`` for each tile, ``MASKED`` for keys that its box holds.
 
-        tiles: (t,) int64. kept: (M,) int64. Returns (t, M + others) float32.
-        """
-        inside = self.window.find_inside(tiles, kept)
-        padded = F.pad(inside, (self.stream.before, self.stream.after))
-        return self.weights.masked_fill(padded, MASKED)
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _weigh_slots(
+    stream: Stream, smaller: TokenGrid, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    sizes = size_slots(stream, smaller, device)
+    return make_bias(*sizes.shape, dtype, device).copy_(sizes.log())
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _make_masked(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((1, 1), find_masked(dtype), dtype=dtype, device=device)
 
 
 def fit_box(grid: TokenGrid, side: int) -> Sides:
@@ -130,9 +155,10 @@ def fit_box(grid: TokenGrid, side: int) -> Sides:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def place_windows(grid: TokenGrid, box: Sides, device: torch.device) -> LocalWindow:
-    """Tiles of half a box's sides that cover the grid, each in the middle of its box."""
-    tiles, boxes, sides = [], [], []
+def place_windows(stream: Stream, box: Sides, device: torch.device) -> LocalWindow:
+    """Tiles of half a box's sides that cover the picture, each in the middle of its box."""
+    grid = stream.grid
+    tiles, boxes = [], []
     for length, side in zip(grid.sides, box, strict=True):
         count = ceil(length / max(1, side // 2))
         bounds = torch.arange(count + 1, device=device) * length // count
@@ -143,13 +169,19 @@ def place_windows(grid: TokenGrid, box: Sides, device: torch.device) -> LocalWin
         own = min(length, tile + 2 * margin)
         first = (start - margin).clamp(0, length - own)
         boxes.append(first + torch.arange(own, device=device))
-        sides.append(own)
-    firsts = torch.cartesian_prod(*(each[:, 0] for each in boxes))  # (T, 3)
     queries, near = _number_tokens(grid, tiles), _number_tokens(grid, boxes)
-    # Filled on the device: a tensor of numbers of the host would be copied to it.
-    box_sides = torch.stack([torch.full((), side, device=device) for side in sides])
-    places = torch.cartesian_prod(*(torch.arange(side, device=device) for side in grid.sides))
-    return LocalWindow(queries, near, firsts, box_sides, places, len(tiles[0]))
+    places = torch.cartesian_prod(*(torch.arange(side, device=device) for side in grid.sides)).T
+    spans = [
+        (axis >= own[:, :1]) & (axis <= own[:, -1:])  # (boxes along the axis, N)
+        for axis, own in zip(places, boxes, strict=True)
+    ]
+    return LocalWindow(
+        queries + stream.before,
+        near + stream.before,
+        stream.number_others(device),
+        F.pad(torch.cat(spans), (stream.before, stream.after)),
+        (len(boxes[0]), len(boxes[1]), len(boxes[2])),
+    )
 
 
 def _number_tokens(grid: TokenGrid, places: list[Tensor]) -> Tensor:

@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 MASKED = torch.finfo(torch.bfloat16).min / 2
-"""Added to the scores of keys that are not read. It is finite, because a query may read no key of a
-part. Its output of that part then means nothing, and joining gives it the weight 0."""
+"""Added to the scores of keys that are not read, see ``find_masked``. It is finite, because a query
+may read no key of a part. Its output of that part then means nothing, and joining gives it the
+weight 0."""
 
 ALIGNMENT = 8
 """A GPU's kernel takes rows of a multiple of this many numbers."""
@@ -34,8 +35,8 @@ def attend_part(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: flo
 
     Args:
         q: (B, H, Nq, D). k, v: (B, H, Nk, D). Any of them may be expanded.
-        bias: added to the scores, broadcasts to (B, H, Nq, Nk); ``MASKED`` for keys that are not
-            read.
+        bias: added to the scores, broadcasts to (B, H, Nq, Nk); finite where it has the type of
+            the queries, see ``find_masked`` for keys that are not read.
         scale: of the scores.
     """
     return choose_kernel(q, v)(q, k, v, bias, scale)
@@ -71,8 +72,9 @@ def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
 
 def join_parts(one: Part, other: Part) -> Tensor:
     """Attention over the keys of both parts, (B, H, Nq, D), in the memory of ``one``'s output."""
-    share = torch.sigmoid(other[1] - one[1])[..., None]  # (B, H, Nq, 1)
-    return one[0].lerp_(other[0], share.to(one[0].dtype))
+    share = torch.empty_like(one[1], dtype=one[0].dtype)
+    torch.sigmoid(other[1] - one[1], out=share)  # (B, H, Nq)
+    return one[0].lerp_(other[0], share[..., None])
 
 
 def attend_part_by_matrices(
@@ -86,7 +88,7 @@ def attend_part_by_matrices(
 
 
 def attend_part_on_cpu(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
-    mask = None if bias is None else _round(bias, q.dtype)
+    mask = None if bias is None else _fit(bias, q.dtype)
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         q, k, v, attn_mask=mask, scale=scale
     )
@@ -94,18 +96,33 @@ def attend_part_on_cpu(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, sca
 
 def attend_part_on_cuda(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Part:
     if bias is not None:
-        bias = _align(_round(bias, q.dtype)).narrow(-1, 0, k.shape[2]).expand(*q.shape[:3], -1)
+        bias = _align(_fit(bias, q.dtype)).expand(*q.shape[:3], -1)
     out, lse, _, _ = torch.ops.aten._scaled_dot_product_efficient_attention(
         q, k, v, bias, True, scale=scale
     )
     return out, lse.narrow(-1, 0, q.shape[2])  # the kernel fills lse up to a multiple of 32
 
 
-def _round(bias: Tensor, dtype: torch.dtype) -> Tensor:
-    """The mask in the type of the queries; float16 holds no number as low as ``MASKED``."""
-    return bias.clamp(min=torch.finfo(dtype).min / 2).to(dtype)
+def find_masked(dtype: torch.dtype) -> float:
+    """What hides a key; float16 holds no number as low as ``MASKED``."""
+    return max(MASKED, torch.finfo(dtype).min / 2)
+
+
+def make_bias(rows: int, keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Memory for a bias whose rows lie as a GPU's kernel wants them. (rows, keys), not filled."""
+    aligned = keys + -keys % ALIGNMENT
+    return torch.empty(rows, aligned, dtype=dtype, device=device).narrow(1, 0, keys)
+
+
+def _fit(bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """The bias in the type of the queries, every number finite."""
+    return bias if bias.dtype == dtype else bias.clamp(min=find_masked(dtype)).to(dtype)
 
 
 def _align(bias: Tensor) -> Tensor:
-    """Rows of the mask start at a multiple of 16 bytes, as the kernel asks for."""
-    return F.pad(bias, (0, -bias.shape[-1] % ALIGNMENT))
+    """Rows of the bias start at a multiple of 16 bytes, as the kernel asks for."""
+    sides = zip(bias.shape[:-1], bias.stride()[:-1], strict=True)
+    if all(stride % ALIGNMENT == 0 for side, stride in sides if side > 1):
+        return bias
+    keys = bias.shape[-1]
+    return F.pad(bias, (0, -keys % ALIGNMENT)).narrow(-1, 0, keys)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .streams import Stream
-from .tokens import join_heads, number_between, number_rows, split_heads, take_tokens
+from .tokens import join_heads, number_rows, split_heads, take_tokens
 
 
 class Plan(Protocol):
@@ -35,7 +35,7 @@ class Plan(Protocol):
 
     @property
     def sizes(self) -> Tensor | None:
-        """Tokens that each slot stands for, (B or 1, M) float32; None where all are equal."""
+        """Tokens that each slot stands for, (B or 1, M) int64; None where all are equal."""
 
     @property
     def window(self) -> None:
@@ -90,8 +90,7 @@ class MergePlan:
 
     @cached_property
     def sizes(self) -> Tensor:
-        zeros = torch.zeros_like(self.chosen, dtype=torch.float32)
-        return zeros.scatter_add_(1, self.assign, _make_one(zeros.device).expand(self.shape))
+        return self._segments[1].diff().view_as(self.chosen)
 
     @cached_property
     def _slot_rows(self) -> Tensor:
@@ -100,10 +99,12 @@ class MergePlan:
 
     @cached_property
     def _segments(self) -> tuple[Tensor, Tensor]:
-        """The batch's rows sorted by slot, (B·N,), and where each slot begins, (B·M,). int64."""
-        slots, order = self._slot_rows.sort(stable=True)
-        number = number_between(0, self.chosen.numel(), slots.device)
-        return order, torch.searchsorted(slots, number)
+        """The batch's rows sorted by slot, (B·N,), and where each slot begins and the last one
+        ends, (B·M + 1,). int64.
+        """
+        # A GPU sorts numbers of 32 bits in half as many passes.
+        slots, order = self._slot_rows.int().sort(stable=True)
+        return order, torch.searchsorted(slots, _number_bounds(self.chosen.numel(), slots.device))
 
     def choose(self, x: Tensor) -> Tensor:
         return take_tokens(x, self.chosen)
@@ -120,8 +121,10 @@ class MergePlan:
         if x.device.type == "mps":
             merged = mean_by_index_add(rows, self._slot_rows, self.sizes)
         else:
-            order, starts = self._segments
-            merged = F.embedding_bag(order, rows, starts, mode="mean")  # (B·M, C)
+            order, bounds = self._segments
+            merged = F.embedding_bag(
+                order, rows, bounds, mode="mean", include_last_offset=True
+            )  # (B·M, C)
         return merged.unflatten(0, self.chosen.shape)
 
     def unmerge(self, y: Tensor) -> Tensor:
@@ -138,10 +141,11 @@ class MergePlan:
         )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _make_one(device: torch.device) -> Tensor:
-    return torch.ones(1, 1, device=device)
+def _number_bounds(slots: int, device: torch.device) -> Tensor:
+    """The numbers from 0 to ``slots``. (slots + 1,) int32."""
+    return torch.arange(slots + 1, dtype=torch.int32, device=device)
 
 
 def mean_by_index_add(rows: Tensor, slot_of_row: Tensor, counts: Tensor) -> Tensor:

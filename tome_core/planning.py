@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 from math import prod
 
-import torch
 from torch import Tensor
 
 from .cells import list_cells, pick_nearest
@@ -24,6 +23,7 @@ from .query_groups import MOST_GROUPS
 from .settings import DRAWN, DownsampleSettings, MergeSettings, Settings
 from .streams import Stream
 from .tile_matching import match_tiles
+from .tokens import number_between
 
 MOST_DRAWS = 16
 """Of the keys beyond local windows. Each draw is gathered and called by itself; 16 draws are as
@@ -167,7 +167,7 @@ def _find_window(
     box = fit_box(grid, layer.local_window)
     if smaller.tokens + prod(box) > (settings.max_tokens or grid.tokens):
         return None
-    return place_windows(grid, box, layer.draws.device)
+    return place_windows(layer.stream, box, layer.draws.device)
 
 
 def _order_tiles(window: LocalWindow, draws: Draws) -> Tensor:
@@ -175,8 +175,9 @@ def _order_tiles(window: LocalWindow, draws: Draws) -> Tensor:
 
     They come to read the same draw, mostly: errors that change from frame to frame would flicker.
     """
-    tiles = torch.arange(window.tiles, device=draws.device).view(window.tiles_in_time, -1)
-    return tiles[:, draws.draw_order(tiles.shape[1])].T.flatten()
+    places = window.tiles // window.tiles_in_time
+    order = draws.draw_order(places)[:, None]  # (places, 1)
+    return (order + places * number_between(0, window.tiles_in_time, draws.device)).flatten()
 
 
 def _count_draws(grid: TokenGrid, smaller: TokenGrid, window: LocalWindow) -> int:

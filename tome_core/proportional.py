@@ -6,7 +6,6 @@ ToMe (arXiv 2210.09461) eq. 1: softmax(q·kᵀ·scale + log s).
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 ALIGNMENT = 8
@@ -41,13 +40,18 @@ def add_size_channels(
 
     Returns q, k, v with D' channels, D' > D. The output's channels beyond D are to be cut off.
     """
-    extra = count_channels(q.shape[-1]) - q.shape[-1]
-    root = (q.shape[-1] + extra) ** 0.5
-    ones = F.pad(q.new_ones(*q.shape[:-1], 1), (0, extra - 1))  # (B, H, Nq, extra)
-    log_size = (sizes.float().log() * root).to(k.dtype)[:, None, :, None]  # (B or 1, 1, Nk, 1)
-    logs = F.pad(log_size.expand(*k.shape[:-1], 1), (0, extra - 1))  # (B, G, Nk, extra)
-    wide_q = torch.cat([q * (scale * root), ones], dim=-1)
-    return wide_q, torch.cat([k, logs], dim=-1), F.pad(v, (0, extra))
+    channels, wide = q.shape[-1], count_channels(q.shape[-1])
+    root = wide**0.5
+    wide_q, wide_k, wide_v = (x.new_empty(*x.shape[:-1], wide) for x in (q, k, v))
+    torch.mul(q, scale * root, out=wide_q[..., :channels])
+    wide_q[..., channels:].fill_(1.0)
+    wide_k[..., :channels] = k
+    logs = wide_k[..., channels:]  # (B, G, Nk, extra), each an equal share of log s
+    log_sizes = sizes.log()[:, None, :, None]  # (B or 1, 1, Nk, 1)
+    torch.mul(log_sizes.expand_as(logs), root / (wide - channels), out=logs)
+    wide_v[..., :channels] = v
+    wide_v[..., channels:].zero_()
+    return wide_q, wide_k, wide_v
 
 
 def add_sizes_to_mask(mask: Tensor | None, sizes: Tensor, dtype: torch.dtype) -> Tensor:

@@ -9,7 +9,7 @@ from einops import rearrange
 from torch import Tensor
 
 from .local_window import WindowPlan
-from .partial_attention import Part, attend_part, join_parts
+from .partial_attention import Part, attend_part, find_masked, join_parts
 
 FAR_QUERIES = 1024
 """Queries that read far keys in one call on a CPU, whose kernel is slow with few queries: PyTorch's
@@ -37,22 +37,22 @@ def attend_windows(
     gathered a few tiles at a time, so that their copies never lie in memory all together.
     """
     sequence = _Sequence(q, k, v, mask, scale)
-    stream, window = plan.stream, plan.window
-    boxes = max(
-        1, int(SHARE * stream.length / (window.queries.shape[1] + 2 * window.near.shape[1]))
-    )
+    window, draws = plan.window, len(plan.kept)
+    boxes = max(1, int(SHARE * q.shape[2] / (window.queries.shape[1] + 2 * window.near.shape[1])))
     attend_far = _attend_together if q.device.type == "cpu" else _attend_tile_by_tile
-    kept = stream.extend_numbers(plan.kept, stream.length)  # (S, M + others)
+    tiles_of = plan.deal_tiles()
+    queries_of = window.queries.index_select(0, plan.order).tensor_split(draws)  # (t, Q) each
+    near_of = window.near.index_select(0, plan.order).tensor_split(draws)  # (t, K) each
     out = q.new_empty(*q.shape[:3], v.shape[3])
-    for draw, tiles in enumerate(plan.deal_tiles()):
-        far = sequence.take_keys(kept[draw, None])
-        if draw == 0 and stream.others:
-            others = sequence.take_queries(stream.number_others(q.device)[None])
-            _put(out, others.numbers, sequence.attend(others, far, plan.weights[None])[0])
-        queries = sequence.take_queries(window.queries[tiles] + stream.before)  # t rows of Q
-        near = window.near[tiles] + stream.before  # (t, K)
-        beyond = attend_far(sequence, queries, far, plan.weigh_beyond(tiles, plan.kept[draw]))
-        for first in range(0, len(tiles), boxes):
+    for draw in range(draws):
+        far = sequence.take_keys(plan.numbers[draw, None])
+        if draw == 0 and len(window.others):
+            others = sequence.take_queries(window.others[None])
+            _put(out, others.numbers, sequence.attend(others, far, plan.weigh(q.dtype)[None])[0])
+        queries, near = sequence.take_queries(queries_of[draw]), near_of[draw]
+        bias = plan.weigh_beyond(draw, tiles_of[draw], q.dtype)
+        beyond = attend_far(sequence, queries, far, bias)
+        for first in range(0, len(near), boxes):
             some = slice(first, first + boxes)
             within = sequence.attend(queries.take(some), sequence.take_keys(near[some]), None)
             join_parts((beyond[0][some], beyond[1][some]), within)
@@ -142,6 +142,8 @@ class _Sequence:
         if self.mask is not None:
             masked = self._take_mask(self.mask, queries.numbers, keys.numbers)
             scores = masked if scores is None else masked + scores
+            # Finite: a part whose keys are all hidden must still give numbers.
+            scores = scores.clamp(min=find_masked(scores.dtype))
         return attend_part(queries.q, keys.k.expand(rows), keys.v.expand(rows), scores, self.scale)
 
     def _take_mask(self, mask: Tensor, queries: Tensor, keys: Tensor) -> Tensor:

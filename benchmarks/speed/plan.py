@@ -207,8 +207,8 @@ def _peers(session: Session, options: argparse.Namespace, environment: Environme
     # Here: a GPU machine need not have scipy, and this part is for CPUs.
     from . import measure_peers
 
-    layers = PEERS_QUICK_LAYERS if environment.narrow else PEERS_LAYERS
-    layers = tuple(replace(layer, rounds=options.rounds or layer.rounds) for layer in layers)
+    default = PEERS_QUICK_LAYERS if environment.narrow else PEERS_LAYERS
+    layers = [replace(layer, rounds=options.rounds or layer.rounds) for layer in default]
     sides = options.sizes or ((64,) if environment.narrow else (512,))
     pictures = [("sd15", side) for side in sides]
     measure_peers.measure(session, layers, pictures, environment)

@@ -47,7 +47,7 @@ def test_a_plan_has_the_same_types_whatever_the_type_of_its_tokens(settings, dty
     x = torch.empty(2, stream.length, 8, dtype=dtype, device=META)
     plan = plan_layer(settings, LayerTokens(stream, lambda: x, Draws((0,), META)))
     assert plan.chosen.dtype == torch.int64
-    assert plan.sizes is None or plan.sizes.dtype == torch.float32
+    assert plan.sizes is None or plan.sizes.dtype == torch.int64
     reduced = [plan.merge(x), plan.choose(x)]
     if isinstance(settings, MergeSettings):
         reduced.append(plan.unmerge(plan.merge(x)))
@@ -60,7 +60,7 @@ def test_local_windows_keep_the_type_of_the_tokens(dtype):
     q, k, v = torch.empty(3, 2, 4, stream.length, 8, dtype=dtype, device=META)
     layer = LayerTokens(stream, lambda: q, Draws((0,), META), local_window=8)
     plan = plan_layer(DownsampleSettings(), layer)
-    assert plan.weights.dtype == torch.float32
+    assert plan.weigh(dtype).dtype == dtype
     assert attend_windows(plan, q, k, v, None, 0.1).dtype == dtype
 
 

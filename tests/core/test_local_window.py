@@ -33,7 +33,7 @@ def make_tensors(plan, images=1, heads=2, key_heads=2):
 
 @EVERY_GRID
 def test_tiles_hold_every_token_and_boxes_hold_their_tiles(grid):
-    window = place_windows(grid, fit_box(grid, 16), CPU)
+    window = place_windows(Stream(grid), fit_box(grid, 16), CPU)
     tokens = window.queries.flatten().unique()
     assert torch.equal(tokens, torch.arange(grid.tokens))
     for queries, near in zip(window.queries, window.near, strict=True):
@@ -43,7 +43,7 @@ def test_tiles_hold_every_token_and_boxes_hold_their_tiles(grid):
 
 @EVERY_GRID
 def test_no_token_is_in_two_tiles(grid):
-    window = place_windows(grid, fit_box(grid, 16), CPU)
+    window = place_windows(Stream(grid), fit_box(grid, 16), CPU)
     assert sum(len(queries.unique()) for queries in window.queries) == grid.tokens
 
 
@@ -58,32 +58,30 @@ def test_a_box_is_a_fourth_as_long_in_time():
 def test_tiles_of_one_place_read_the_same_draw_in_all_frames():
     plan = make_plan(TokenGrid(32, 32, 9))
     for tiles in plan.deal_tiles():
-        firsts = plan.window.first[tiles]
-        places = firsts[:, 1:].unique(dim=0)
-        assert len(tiles) == plan.window.tiles_in_time * len(places)
+        in_frame = plan.window.near[tiles, 0] % (32 * 32)
+        assert len(tiles) == plan.window.tiles_in_time * len(in_frame.unique())
 
 
 def test_queries_are_in_the_middle_of_their_box_except_at_borders():
-    window = place_windows(TokenGrid(32, 32), (1, 16, 16), CPU)
+    window = place_windows(Stream(TokenGrid(32, 32)), (1, 16, 16), CPU)
     assert window.queries.shape == (16, 64)
     assert window.near.shape == (16, 256)
-    assert window.first[:, 1].unique().tolist() == [0, 4, 12, 16]
+    first_rows = window.near[:, 0] // 32
+    assert first_rows.unique().tolist() == [0, 4, 12, 16]
 
 
 @EVERY_GRID
 def test_which_tokens_a_box_holds(grid):
-    window = place_windows(grid, fit_box(grid, 16), CPU)
-    numbers = torch.randperm(grid.tokens)
-    tiles = torch.arange(window.tiles).flip(0)
-    inside = window.find_inside(tiles, numbers)
-    for tile, found in zip(tiles, inside, strict=True):
-        assert torch.equal(numbers[found].sort().values, window.near[tile].sort().values)
+    window = place_windows(Stream(grid, 3, 2), fit_box(grid, 16), CPU)
+    numbers = torch.randperm(grid.tokens + 5)
+    for near, found in zip(window.near, window.find_inside(numbers), strict=True):
+        assert torch.equal(numbers[found].sort().values, near.sort().values)
 
 
 def test_the_keys_of_a_query_stand_for_every_token_once():
     plan = make_plan(TokenGrid(32, 32), before=3, after=2, factor=4.0)
-    for kept, tiles in zip(plan.kept, plan.deal_tiles(), strict=True):
-        weights = plan.weigh_beyond(tiles, kept).exp().sum(dim=1)
+    for draw, tiles in enumerate(plan.deal_tiles()):
+        weights = plan.weigh_beyond(draw, tiles, torch.float32).exp().sum(dim=1)
         read = weights + plan.window.near.shape[1]
         torch.testing.assert_close(read, torch.full_like(read, 32 * 32 + 5))
 

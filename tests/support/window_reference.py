@@ -30,7 +30,7 @@ def weigh_all(plan: WindowPlan) -> Tensor:
         weights[query, plan.kept[0] + first] = sizes.log()
     for kept, tiles in zip(plan.kept, plan.deal_tiles(), strict=True):
         for tile in tiles.tolist():
-            for query in window.queries[tile] + first:
+            for query in window.queries[tile]:
                 weights[query, kept + first] = sizes.log()
-                weights[query, window.near[tile] + first] = 0.0
+                weights[query, window.near[tile]] = 0.0
     return weights

@@ -41,9 +41,9 @@ SEVERAL = {
 }
 """Operations that launch more than one kernel: a copy or a fill, and their own."""
 
-SHORT_SORT, SHORT_SORT_KERNELS, LONG_SORT_KERNELS = 4096, 3, 12
+SHORT_SORT, SHORT_SORT_KERNELS, AROUND_LONG_SORT = 4096, 3, 4
 """PyTorch sorts up to 4096 numbers in one kernel, with a copy and a fill before it. Longer ones
-take a radix sort of 8 passes for 64 bits, each a kernel, with four around them."""
+take a radix sort: a kernel for each 8 bits of a number, and four around them."""
 
 PICKS = {"gather", "index_select", "index", "take", "embedding"}
 """They read as many numbers of their first tensor as they write."""
@@ -113,7 +113,9 @@ def _count_bytes(name: str, given: list[Tensor], written: list[Tensor]) -> int:
 
 def _count_launches(name: str, given: list[Tensor]) -> int:
     if name == "sort":
-        return SHORT_SORT_KERNELS if given[0].shape[-1] <= SHORT_SORT else LONG_SORT_KERNELS
+        if given[0].shape[-1] <= SHORT_SORT:
+            return SHORT_SORT_KERNELS
+        return AROUND_LONG_SORT + given[0].element_size()
     return SEVERAL.get(name, 1)
 
 
