@@ -118,7 +118,7 @@ class WindowPlan:
         """
         inside = self.window.find_inside(self.numbers[draw]).index_select(0, tiles)
         weights = self.weigh(dtype)
-        out = make_bias(*inside.shape, dtype, inside.device)
+        out = make_bias(len(tiles), weights.shape[1], dtype, inside.device)
         return torch.where(inside, _make_masked(dtype, inside.device), weights, out=out)
 
     def deal_tiles(self) -> tuple[Tensor, ...]:
@@ -132,7 +132,7 @@ def _weigh_slots(
     stream: Stream, smaller: TokenGrid, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
     sizes = size_slots(stream, smaller, device)
-    return make_bias(*sizes.shape, dtype, device).copy_(sizes.log())
+    return make_bias(1, sizes.shape[1], dtype, device).copy_(sizes.log())
 
 
 @lru_cache(maxsize=32)
