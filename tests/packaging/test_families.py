@@ -22,7 +22,6 @@ DETECTORS = {
 # 3D shapes and derived classes that the tables need not name: they are skipped as unknown.
 UNNAMED = {
     "comfy.ldm.triposplat.model.LatentSeqMMFlowModel",
-    "comfy.ldm.pixeldit.pid.PidNet",
 }
 
 

@@ -31,14 +31,14 @@ def pair_calls(
 ) -> Iterator[CallPair]:
     """All calls of a run of one step and one prompt."""
     places = find_places(family, run)
-    picture = tuple(kind for kind in places.kinds if kind == "picture")
+    alone = tuple(kind for kind in places.kinds if kind != "text")
     assert len(record.asked) == len(record.reached)
     for n, (asked, reached) in enumerate(zip(record.asked, record.reached, strict=True)):
         kinds = None
         queries, keys = asked.lengths
         if n >= places.main and queries == keys and family.name not in LAID_OUT_ANEW:
-            # SD 3.5 Medium attends among the picture alone too.
-            kinds = {len(places.kinds): places.kinds, len(picture): picture}.get(keys)
+            # Some models also attend among the picture and its references alone.
+            kinds = {len(places.kinds): places.kinds, len(alone): alone}.get(keys)
         yield CallPair(asked, reached, kinds)
 
 

@@ -12,7 +12,7 @@ from support.expected import LAID_OUT_ANEW
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
-MASK_PER_PICTURE = ("Qwen-Image", "Qwen-Image Edit", "Lens", "MageFlow", "LTXV")
+MASK_PER_PICTURE = ("Qwen-Image", "Qwen-Image Edit", "Lens", "MageFlow", "LTXV", "Ideogram 4")
 
 
 @pytest.fixture(params=REACHED, ids=str)

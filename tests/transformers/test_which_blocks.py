@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import pytest
 import torch
@@ -41,6 +42,21 @@ def record_call(model, family, run):
     record = AttentionRecord()
     run.sample(record.watch(model), family)
     return record
+
+
+@pytest.mark.parametrize("name", ["Boogu", "Boogu with references"])
+def test_refiners_stay_whole_beside_blocks_that_read_the_picture_alone(name, node):
+    """A prompt as long as the picture and its references has the same refiners' lengths."""
+    (family,) = (family for family in IMAGES if family.name == name)
+    alone = prod(family.grid) + RUN.reference_tokens(family)
+    run = replace(RUN, text=alone)
+    record = record_call(node(family.build()), family, run)
+    lengths = [call.lengths[0] for call in record.asked]
+    first = lengths.index(2 * alone)
+    assert alone in lengths[:first]
+    assert alone in lengths[first:]
+    for n, (asked, reached) in enumerate(zip(record.asked, record.reached, strict=True)):
+        assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k) is (n < first)
 
 
 @pytest.mark.parametrize("family", UNREACHED, ids=str)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ....tome_core.plan import Plan, Skipped
 from ....tome_core.proportional import expand_mask
+from ....tome_core.streams import Stream
 from ....tome_core.tokens import take_for_groups, take_tokens
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
@@ -55,6 +56,7 @@ class TransformerCall:
         total_blocks: 0 where the model does not tell which block is running.
         earlier: the attention that another node put in place, None where there is none.
         ordinals: numbers the attention calls of models that do not tell their block.
+        refined: a sequence with the prompt came, so that the refiners are done.
     """
 
     model: ModelCall
@@ -63,6 +65,7 @@ class TransformerCall:
     total_blocks: int
     earlier: Attention | None
     ordinals: count[int] = field(default_factory=count)
+    refined: bool = False
 
     def find_block(self, options: Mapping[str, Any]) -> Block | None:
         """The block that runs, None within a refiner before or between the blocks."""
@@ -73,6 +76,14 @@ class TransformerCall:
             return None
         first = self.first_single if options.get("block_type") == "single" else 0
         return Block(first + index, self.total_blocks)
+
+    def find_stream(self, tokens: int, options: Mapping[str, Any]) -> Stream | Skipped:
+        """The picture's place among these tokens, skipped within a refiner before the blocks."""
+        stream = self.layout.find_stream(tokens, options)
+        if not self.layout.family.also_alone or isinstance(stream, Skipped):
+            return stream
+        self.refined |= stream.before > self.layout.references
+        return stream if self.refined else Skipped("the picture is refined without the prompt")
 
 
 @torch.compiler.disable
@@ -108,7 +119,7 @@ def _plan(
     if block is None:
         report.excuses.add("its attention calls do not tell which block is running")
         return None
-    stream = call.layout.find_stream(tokens, options)
+    stream = call.find_stream(tokens, options)
     if isinstance(stream, Skipped):
         if block.total:
             report.skip(acting, block, stream.reason)

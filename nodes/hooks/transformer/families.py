@@ -29,6 +29,8 @@ class Family:
         counts_references: the model tells how many tokens its references behind the picture have.
         padding: the attribute with the number of which the picture's tokens become a multiple.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
+        also_alone: some blocks also attend among the references and the picture, without the
+            prompt. Such sequences before the first one with the prompt are of refiners.
         other_layout: conditioning with which the sequence is laid out in another way.
         prompt_tokens: lengths of prompts in cross-attention, beside that of the conditioning.
     """
@@ -42,6 +44,7 @@ class Family:
     counts_references: bool = False
     padding: str | None = None
     least_text: int | None = None
+    also_alone: bool = False
     other_layout: tuple[str, ...] = ()
     prompt_tokens: tuple[int, ...] = ()
 
@@ -95,6 +98,9 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.lumina.model.NextDiT": Family(
         "Lumina 2, Z-Image", "before", blocks=("layers",), padding="pad_tokens_multiple"
     ),
+    "comfy.ldm.lumina.model.NextDiTPixelSpace": Family(
+        "Z-Image in pixel space", "before", blocks=("layers",), padding="pad_tokens_multiple"
+    ),
     "comfy.ldm.wan.model.WanModel": Family(
         "Wan 2.1 and 2.2",
         "apart",
@@ -114,6 +120,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "comfy.ldm.omnigen.omnigen2.OmniGen2Transformer2DModel": Family(
         "OmniGen2", "before", references=(("ref_latents", "ref_image_refiner"),)
+    ),
+    "comfy.ldm.boogu.model.BooguTransformer2DModel": Family(
+        "Boogu",
+        "before",
+        references=(("ref_latents", "ref_image_refiner"),),
+        also_alone=True,
     ),
     "comfy.ldm.cosmos.model.GeneralDIT": Family(
         "Cosmos", "apart", patch=("patch_temporal", "patch_spatial", "patch_spatial")
@@ -166,6 +178,12 @@ FAMILIES: dict[str, Family] = {
         references_behind=("ref_latents",),
         counts_references=True,
     ),
+    "comfy.ldm.ideogram4.model.Ideogram4Transformer2DModel": Family(
+        "Ideogram 4", "before", patch=(1, 1)
+    ),
+    # The last blocks attend among the patches of the picture, without the prompt.
+    "comfy.ldm.pixeldit.model.PixDiT_T2I": Family("PixelDiT", "before", least_text=0),
+    "comfy.ldm.pixeldit.pid.PidNet": Family("PiD", "before", least_text=0),
 }
 """By the name of ComfyUI's model class; a class derived from one of these may differ."""
 
@@ -195,11 +213,7 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", UNKNOWN_LAYOUT),
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", UNKNOWN_LAYOUT),
     "comfy.ldm.cascade.stage_c.StageC": ("Stable Cascade, stage C", UNKNOWN_LAYOUT),
-    "comfy.ldm.lumina.model.NextDiTPixelSpace": ("Z-Image in pixel space", UNKNOWN_LAYOUT),
-    "comfy.ldm.pixeldit.model.PixDiT_T2I": ("PixelDiT", UNKNOWN_LAYOUT),
     "comfy.ldm.hidream_o1.model.HiDreamO1Transformer": ("HiDream-O1", UNKNOWN_LAYOUT),
-    "comfy.ldm.boogu.model.BooguTransformer2DModel": ("Boogu", UNKNOWN_LAYOUT),
-    "comfy.ldm.ideogram4.model.Ideogram4Transformer2DModel": ("Ideogram 4", UNKNOWN_LAYOUT),
     "comfy.ldm.minimax.model.MiniMaxH3Model": ("MiniMax H3", UNKNOWN_LAYOUT),
 }
 """Model classes that pass through unchanged, with name and reason."""

@@ -58,7 +58,8 @@ class Layout:
                 )
             expected = rest == 0
         else:
-            expected = rest >= self.least_text
+            alone = self.family.also_alone and rest == 0
+            expected = alone or rest >= self.least_text
         if not expected:
             return Skipped(f"its {length} tokens do not fit the {self.grid} tokens of the picture")
         if self.family.text == "after":

@@ -123,6 +123,16 @@ Z_IMAGE: dict[str, Any] = {
     "time_scale": 1000.0,
     "pad_tokens_multiple": 32,
 }
+Z_IMAGE_PIXEL: dict[str, Any] = {
+    **Z_IMAGE,
+    "image_model": "zimage_pixel",
+    "patch_size": 4,
+    "in_channels": 3,
+    "decoder_hidden_size": 16,
+    "decoder_num_res_blocks": 1,
+    "decoder_max_freqs": 2,
+    "decoder_in_channels": 48,
+}
 HIDREAM: dict[str, Any] = {
     "image_model": "hidream",
     "patch_size": 2,
@@ -156,6 +166,19 @@ OMNIGEN2: dict[str, Any] = {
     "axes_lens": [64, 64, 64],
     "text_feat_dim": 24,
     "timestep_scale": 1000.0,
+}
+BOOGU: dict[str, Any] = {
+    "image_model": "boogu",
+    "hidden_size": 72,
+    "num_layers": 2,
+    "num_double_stream_layers": 2,
+    "num_refiner_layers": 1,
+    "num_attention_heads": 6,
+    "num_kv_heads": 2,
+    "multiple_of": 16,
+    "axes_dim_rope": (4, 4, 4),
+    "axes_lens": (64, 64, 64),
+    "instruction_feat_dim": 24,
 }
 AURA: dict[str, Any] = {
     "max_seq": 256,
@@ -234,4 +257,35 @@ HUNYUAN_IMAGE: dict[str, Any] = {
     "use_cond_type_embedding": False,
     "vision_in_dim": None,
     "meanflow_sum": False,
+}
+PIXEL_DIT: dict[str, Any] = {
+    "image_model": "pixeldit_t2i",
+    "num_groups": 2,
+    "hidden_size": 64,
+    "pixel_hidden_size": 8,
+    "pixel_attn_hidden_size": 64,
+    "pixel_num_groups": 2,
+    "patch_depth": 3,
+    "pixel_depth": 2,
+    "patch_size": 4,
+    "txt_embed_dim": 24,
+    "txt_max_length": 64,
+}
+PID: dict[str, Any] = {
+    **PIXEL_DIT,
+    "image_model": "pid",
+    "lq_latent_channels": 4,
+    "lq_hidden_dim": 8,
+    "lq_num_res_blocks": 1,
+    "latent_spatial_down_factor": 2,
+}
+IDEOGRAM4: dict[str, Any] = {
+    "image_model": "ideogram4",
+    "num_layers": 3,
+    "num_attention_heads": 2,
+    "attention_head_dim": 32,
+    "intermediate_size": 128,
+    "adaln_dim": 32,
+    "llm_features_dim": 24,
+    "mrope_section": [8, 4, 4],
 }

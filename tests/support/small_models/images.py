@@ -35,6 +35,15 @@ def byte_text(generator: Generator, size: tuple[int, ...]) -> Conditioning:
     return {"conditioning_byt5small": torch.randn(1, 4, 1472, generator=generator)}
 
 
+def latent_to_decode(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """The latent that PiD makes a picture of, and how noisy it is."""
+    sides = (-(-side // 8) for side in size)
+    return {
+        "lq_latent": torch.randn(1, 4, *sides, generator=generator),
+        "degrade_sigma": torch.zeros(1),
+    }
+
+
 TWO, ONE, FLAT = (2, 2), (1, 1), (1, 2, 2)
 KONTEXT = References()
 TIMESTEP_ZERO = References(options={"reference_latents_method": "index_timestep_zero"})
@@ -103,6 +112,18 @@ IMAGES = (
         seen_reference,
         KONTEXT,
     ),
+    SmallModel(
+        "Z-Image in pixel space", known.ZImagePixelSpace, small.Z_IMAGE_PIXEL, 3, (4, 4), 24
+    ),
+    SmallModel(
+        "Z-Image in pixel space with references",
+        known.ZImagePixelSpace,
+        small.Z_IMAGE_PIXEL,
+        3,
+        (4, 4),
+        24,
+        references=KONTEXT,
+    ),
     SmallModel("HiDream-I1", known.HiDream, small.HIDREAM, 16, TWO, 24, llama),
     SmallModel(
         "HiDream-E1",
@@ -119,6 +140,17 @@ IMAGES = (
         "OmniGen2 with references",
         known.Omnigen2,
         small.OMNIGEN2,
+        16,
+        TWO,
+        24,
+        references=KONTEXT,
+        mask="needed",
+    ),
+    SmallModel("Boogu", known.Boogu, small.BOOGU, 16, TWO, 24, mask="needed"),
+    SmallModel(
+        "Boogu with references",
+        known.Boogu,
+        small.BOOGU,
         16,
         TWO,
         24,
@@ -157,6 +189,9 @@ IMAGES = (
         24,
         references=KONTEXT,
     ),
+    SmallModel("Ideogram 4", known.Ideogram4, small.IDEOGRAM4, 128, ONE, 24, mask="possible"),
+    SmallModel("PixelDiT", known.PixelDiTT2I, small.PIXEL_DIT, 3, (4, 4), 24),
+    SmallModel("PiD", known.PiD, small.PID, 3, (4, 4), 24, latent_to_decode),
     SmallModel(
         "HunyuanImage 2.1", known.HunyuanImage21, small.HUNYUAN_IMAGE, 64, ONE, 24, mask="possible"
     ),
