@@ -70,6 +70,7 @@ ORDER = {
     "CogVideoX 1.5": "text picture",
     "Kandinsky 5": "picture",
     "Kandinsky 5 Image": "picture",
+    "MiniMax H3": "text picture",
 }
 
 

@@ -16,7 +16,7 @@ from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest
 REACHED = (*IMAGES, *VIDEOS)
 RUN = SampleRequest(steps=1)
 CROSS_ATTENTION = [
-    family for family in VIDEOS if not family.name.startswith(("Hunyuan", "Mochi", "Cog"))
+    family for family in VIDEOS if not family.name.startswith(("Hunyuan", "Mochi", "Cog", "Mini"))
 ]
 
 

@@ -156,6 +156,8 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.kandinsky5.model.Kandinsky5": Family(
         "Kandinsky 5", "apart", blocks=("visual_transformer_blocks",)
     ),
+    # Keyframes, references and the sound stand between the prompt and the video.
+    "comfy.ldm.minimax.model.MiniMaxH3Model": Family("MiniMax H3", "before"),
     "comfy.ldm.krea2.model.SingleStreamDiT": Family(
         "Krea 2",
         "before",
@@ -214,6 +216,5 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", UNKNOWN_LAYOUT),
     "comfy.ldm.cascade.stage_c.StageC": ("Stable Cascade, stage C", UNKNOWN_LAYOUT),
     "comfy.ldm.hidream_o1.model.HiDreamO1Transformer": ("HiDream-O1", UNKNOWN_LAYOUT),
-    "comfy.ldm.minimax.model.MiniMaxH3Model": ("MiniMax H3", UNKNOWN_LAYOUT),
 }
 """Model classes that pass through unchanged, with name and reason."""

@@ -16,6 +16,8 @@ from .families import Family
 
 REFERENCES_KEY = "reference_image_num_tokens"
 """Under which ComfyUI's models tell how many tokens each reference image has."""
+SHAPES_KEY = "latent_shapes"
+"""Under which ComfyUI names the shapes of latents that are packed into one, the video's first."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,16 @@ def read_layout(
 ) -> Layout | Skipped:
     """The layout of a call with these inputs.
 
-    latent: (B, C, H, W) or (B, C, F, H, W). prompt: (B, T, D). Skipped where the picture's place
-    in the sequences is not known.
+    latent: (B, C, H, W), (B, C, F, H, W), or several latents packed. prompt: (B, T, D). Skipped
+    where the picture's place in the sequences is not known.
     """
     given = {name for name, value in conditioning.items() if value is not None}
     for name in family.other_layout:
         if name in given:
             return Skipped(f"{family.name} lays tokens out anew with {name}")
     patch = family.find_patch(model)
-    tokens = _count_sides(latent, patch) if latent.ndim in (4, 5) else (0, 0, 0)
+    shape, *_ = _list_shapes(latent, conditioning)
+    tokens = _count_sides(shape, patch) if len(shape) in (4, 5) else (0, 0, 0)
     if math.prod(tokens) == 0:
         return Skipped(f"its latent has shape {tuple(latent.shape)}")
     grid = TokenGrid(frames=tokens[0], height=tokens[1], width=tokens[2])
@@ -106,9 +109,15 @@ def read_layout(
     )
 
 
-def _count_sides(latent: Tensor, patch: tuple[int, int, int]) -> tuple[int, int, int]:
+def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """Of all latents of the call, the picture's first."""
+    packed = conditioning.get(SHAPES_KEY) or ()
+    return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
+
+
+def _count_sides(shape: tuple[int, ...], patch: tuple[int, int, int]) -> tuple[int, int, int]:
     """Frames, rows and columns of tokens; a side that the patch does not divide is padded."""
-    sides = (*[1] * (5 - latent.ndim), *latent.shape[2:])
+    sides = (*[1] * (5 - len(shape)), *shape[2:])
     frames, height, width = (
         math.ceil(side / size) for side, size in zip(sides, patch, strict=True)
     )
@@ -120,7 +129,7 @@ def _count_tokens(references: list[Any], patch: tuple[int, int, int]) -> int:
     latents: list[Tensor] = []
     for reference in references:
         latents += reference if isinstance(reference, list | tuple) else [reference]
-    return sum(math.prod(_count_sides(latent, patch)) for latent in latents)
+    return sum(math.prod(_count_sides(tuple(latent.shape), patch)) for latent in latents)
 
 
 def _count_prompt(prompt: Tensor | None) -> int:

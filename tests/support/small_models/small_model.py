@@ -48,7 +48,7 @@ class SmallModel:
     and the latent's size. mask: whether a prompt may bring, or needs, an ``attention_mask``.
     grid: of the usual latent, in tokens; axes that are not named have one. batches: ComfyUI
     itself can compute more than one latent per call. pads: it fills up a latent that the patch
-    does not divide.
+    does not divide. sound: size of the latent of sound that is drawn with the video, if any.
     """
 
     name: str
@@ -63,6 +63,7 @@ class SmallModel:
     grid: tuple[int, ...] = (6, 8)
     batches: bool = True
     pads: bool = True
+    sound: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.name

@@ -145,3 +145,17 @@ KANDINSKY: dict[str, Any] = {
     "num_visual_blocks": 3,
     "axes_dims": (8, 12, 12),
 }
+MINIMAX_H3: dict[str, Any] = {
+    "image_model": "minimax_h3",
+    "hidden_size": 64,
+    "num_layers": 3,
+    "token_refiner_num_layers": 1,
+    "num_attention_heads": 2,
+    "attention_head_dim": 32,
+    "ffn_hidden_size": 128,
+    "text_dim": 24,
+    "timestep_input_dim": 32,
+    "time_embed_hidden_size": 32,
+    "time_embed_dim": 32,
+    "rope_inv_freq_len": 4,
+}

@@ -57,6 +57,13 @@ def keyframes(generator: Generator, size: tuple[int, ...]) -> Conditioning:
     return {"keyframe_idxs": places, "concat_mask": torch.ones(1, 1, *size)}
 
 
+def minimax_keyframe(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """The first frame, filled up as the video is."""
+    sides = (side + side % 2 for side in size[-2:])
+    frame = torch.randn(1, 24, 1, *sides, generator=generator)
+    return {"minimax_keyframes": [{"resolved_frame_index": 0, "latent": frame}]}
+
+
 FLAT, DOT = (1, 2, 2), (1, 1, 1)
 CLIP = (3, 6, 8)
 
@@ -206,5 +213,17 @@ VIDEOS = (
         24,
         pooled,
         pads=False,
+    ),
+    SmallModel(
+        "MiniMax H3",
+        known.MiniMaxH3,
+        small.MINIMAX_H3,
+        24,
+        FLAT,
+        24,
+        minimax_keyframe,
+        grid=CLIP,
+        batches=False,
+        sound=(32, 2, 5),
     ),
 )
