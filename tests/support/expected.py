@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from .absent_queries import blank_outputs, fill_queries
 from .attention_record import AttentionRecord, RecordedCall
 from .small_models import SampleRequest, SmallModel
 from .token_places import find_places
@@ -18,7 +19,8 @@ LAID_OUT_ANEW = {"HiDream-E1": "image_cond", "LTXV with keyframes": "keyframe_id
 class CallPair:
     """One attention call as asked for and as it reached the kernel.
 
-    kinds: of its rows, None where no node may touch it: refiners and cross-attention.
+    kinds: of its rows, None where no node may touch it: refiners and cross-attention. Where some
+    of the prompt's tokens are keys alone, zeros stand for their queries and outputs.
     """
 
     asked: RecordedCall
@@ -36,9 +38,12 @@ def pair_calls(
     for n, (asked, reached) in enumerate(zip(record.asked, record.reached, strict=True)):
         kinds = None
         queries, keys = asked.lengths
-        if n >= places.main and queries == keys and family.name not in LAID_OUT_ANEW:
+        whole = keys == len(places.kinds)
+        if n >= places.main and (whole or queries == keys) and family.name not in LAID_OUT_ANEW:
             # Some models also attend among the picture and its references alone.
             kinds = {len(places.kinds): places.kinds, len(alone): alone}.get(keys)
+            if whole and queries < keys:
+                asked, reached = fill_queries(asked, places.kinds), blank_outputs(reached)
         yield CallPair(asked, reached, kinds)
 
 

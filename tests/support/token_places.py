@@ -100,12 +100,13 @@ def find_rows_of_token(
 ) -> list[int]:
     """Rows that change with one token of the latent, in the first call that has any.
 
-    plain: what ``record_calls(family, run)`` gave.
+    The row that changes most comes first. plain: what ``record_calls(family, run)`` gave.
     """
     noise = run.latent(family).clone()
     cells = [slice(n * side, (n + 1) * side) for n, side in zip(token, family.patch, strict=True)]
     index = (slice(None), slice(None), *cells)
     noise[index] += 1.0
     pairs = zip(plain, record_calls(family, run, noise), strict=True)
-    first = next(rows for rows in (changed_rows(a, b) for a, b in pairs) if rows.any())
-    return [int(n) for n in first.nonzero()]
+    changes = ((a.v - b.v).abs().sum(dim=(0, 1, 3)) for a, b in pairs)
+    first = next(rows for rows in changes if rows.any())
+    return first.argsort(descending=True)[: first.count_nonzero()].tolist()

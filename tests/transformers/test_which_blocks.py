@@ -15,6 +15,7 @@ from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
 RUN = SampleRequest(steps=1)
+NO_OPTIONS = ("PixArt", "HunyuanDiT", "ERNIE-Image", "SeedVR2")
 CROSS_ATTENTION = [
     family for family in VIDEOS if not family.name.startswith(("Hunyuan", "Mochi", "Cog", "Mini"))
 ]
@@ -59,6 +60,18 @@ def test_refiners_stay_whole_beside_blocks_that_read_the_picture_alone(name, nod
         assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k) is (n < first)
 
 
+def test_a_prompt_is_found_among_keys_that_are_kept_from_the_first_step(node):
+    """HiDream-O1 computes the prompt's keys once in a run."""
+    (family,) = (family for family in IMAGES if family.name == "HiDream-O1")
+    record = record_call(node(family.build()), family, SampleRequest(steps=3))
+    lengths = [call.lengths for call in record.reached]
+    assert lengths == lengths[:3] * 3
+    for asked, reached in zip(record.asked, record.reached, strict=True):
+        assert asked.lengths == (49, 55)
+        assert reached.lengths[1] < 55
+        assert torch.equal(reached.k[:1, :, :7, : asked.k.shape[3]], asked.k[:, :, :7])
+
+
 @pytest.mark.parametrize("family", UNREACHED, ids=str)
 def test_a_family_out_of_reach_passes_through_with_one_warning(family, node, caplog):
     with caplog.at_level(logging.WARNING, logger="token_merge"):
@@ -67,6 +80,12 @@ def test_a_family_out_of_reach_passes_through_with_one_warning(family, node, cap
     assert torch.equal(picture, RUN.sample(family.build(), family))
     (said,) = [r.message for r in caplog.records if r.name == "token_merge"]
     assert family.name.split("-")[0].split(" ")[0].lower() in said.lower()
+
+
+@pytest.mark.parametrize("family", [f for f in UNREACHED if f.name in NO_OPTIONS], ids=str)
+def test_no_other_attention_function_reaches_some_families(family):
+    """A later ComfyUI that hands them transformer_options fails here."""
+    assert record_call(family.build(), family, RUN).asked == []
 
 
 @pytest.mark.parametrize("family", [f for f in REACHED if f.name in LAID_OUT_ANEW], ids=str)

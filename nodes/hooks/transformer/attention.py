@@ -21,6 +21,7 @@ from ....tome_core.tokens import take_for_groups, take_tokens
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
 from ..planner import Acting, LayerPlans, find_acting, plan_attention
+from .absent import Absent
 from .layout import Layout
 
 
@@ -98,22 +99,29 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     if not acting:
         return function(*args, **kwargs)
     tensors = AttentionCall.read(*args, **kwargs)
-    plans = _plan(call, acting, tensors, options)
-    if plans is None:
+    found = _plan(call, acting, tensors, options)
+    if found is None:
         return function(*args, **kwargs)
+    plans, absent = found
+    tensors = replace(tensors, q=absent.fill(tensors.q))
     if plans.window:
-        return tensors.reshape_output(tensors.run_in_windows(plans.window))
-    out = function.run(_reduce(plans, tensors), plans.sizes, call.model.run.report)
-    return tensors.reshape_output(plans.restore(out))
+        out = tensors.run_in_windows(plans.window)
+    else:
+        reduced = _reduce(plans, tensors)
+        out = plans.restore(function.run(reduced, plans.sizes, call.model.run.report))
+    return tensors.reshape_output(absent.drop(out))
 
 
 def _plan(
     call: TransformerCall, acting: Acting, tensors: AttentionCall, options: Mapping[str, Any]
-) -> LayerPlans | None:
-    """What is merged and downsampled in this attention call, None where nothing is."""
+) -> tuple[LayerPlans, Absent] | None:
+    """What is merged and downsampled in this attention call, None where nothing is.
+
+    With the tokens that are keys alone.
+    """
     report = call.model.run.report
-    tokens = tensors.q.shape[2]
-    if tensors.k.shape[2] != tokens or tensors.v.shape[2] != tokens:
+    queries, tokens, values = (x.shape[2] for x in (tensors.q, tensors.k, tensors.v))
+    if values != tokens or (queries != tokens and call.layout.family.asking_text is None):
         return None  # cross-attention
     block = call.find_block(options)
     if block is None:
@@ -128,6 +136,11 @@ def _plan(
             report.excuses.add(stream.reason)
         return None
 
+    absent = call.layout.find_absent(stream)
+    if queries != tokens - absent.tokens:
+        report.skip(acting, block, f"its {queries} queries do not fit its {tokens} keys")
+        return None
+
     def find_metric() -> Tensor:
         """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
         return stream.take_picture(tensors.k).mean(dim=1)
@@ -140,7 +153,8 @@ def _plan(
 
     device = tensors.k.device
     no_window = explain_no_window(call.earlier)
-    return plan_attention(call.model, acting, block, stream, device, find_metric, no_window)
+    plans = plan_attention(call.model, acting, block, stream, device, find_metric, no_window)
+    return None if plans is None else (plans, absent)
 
 
 def _fits(mask: Tensor, tokens: int) -> bool:

@@ -6,6 +6,7 @@ Read off ComfyUI's model classes, which are named and not imported: an older Com
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 from torch import nn
@@ -29,6 +30,8 @@ class Family:
         counts_references: the model tells how many tokens its references behind the picture have.
         padding: the attribute with the number of which the picture's tokens become a multiple.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
+        asking_text: how many of the prompt's tokens are queries too, those beside the picture; the
+            others are keys alone. None: all.
         also_alone: some blocks also attend among the references and the picture, without the
             prompt. Such sequences before the first one with the prompt are of refiners.
         other_layout: conditioning with which the sequence is laid out in another way.
@@ -44,6 +47,7 @@ class Family:
     counts_references: bool = False
     padding: str | None = None
     least_text: int | None = None
+    asking_text: int | None = None
     also_alone: bool = False
     other_layout: tuple[str, ...] = ()
     prompt_tokens: tuple[int, ...] = ()
@@ -62,10 +66,10 @@ class Family:
     def find_first_block(self, model: nn.Module, kind: str) -> int:
         """Number of the first block of ``kind`` ("double", "single")."""
         doubles = len(self.blocks) > 1 and kind == "single"
-        return len(getattr(model, self.blocks[0])) if doubles else 0
+        return len(attrgetter(self.blocks[0])(model)) if doubles else 0
 
     def count_blocks(self, model: nn.Module) -> int:
-        return sum(len(getattr(model, name)) for name in self.blocks)
+        return sum(len(attrgetter(name)(model)) for name in self.blocks)
 
 
 FAMILIES: dict[str, Family] = {
@@ -117,6 +121,15 @@ FAMILIES: dict[str, Family] = {
     ),
     "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(
         "HiDream-I1", "after", other_layout=("image_cond",)
+    ),
+    "comfy.ldm.hidream_o1.model.HiDreamO1Transformer": Family(
+        # The prompt's tokens but the last, which holds the noise level, attend by themselves.
+        "HiDream-O1",
+        "before",
+        blocks=("language_model.layers",),
+        references_behind=("ref_patches",),
+        least_text=1,
+        asking_text=1,
     ),
     "comfy.ldm.omnigen.omnigen2.OmniGen2Transformer2DModel": Family(
         "OmniGen2", "before", references=(("ref_latents", "ref_image_refiner"),)
@@ -180,6 +193,9 @@ FAMILIES: dict[str, Family] = {
         references_behind=("ref_latents",),
         counts_references=True,
     ),
+    "comfy.ldm.cascade.stage_c.StageC": Family(
+        "Stable Cascade, stage C", "after", patch=(1, 1), asking_text=0
+    ),
     "comfy.ldm.ideogram4.model.Ideogram4Transformer2DModel": Family(
         "Ideogram 4", "before", patch=(1, 1)
     ),
@@ -189,10 +205,16 @@ FAMILIES: dict[str, Family] = {
 }
 """By the name of ComfyUI's model class; a class derived from one of these may differ."""
 
-OUT_OF_REACH = "its attention cannot be reached by other nodes in ComfyUI"
+OUT_OF_REACH = (
+    "its attention cannot be reached by other nodes: ComfyUI calls it without transformer_options"
+)
 NO_PICTURE = "its tokens form no picture"
 MORE_THAN_VIDEO = "its sequences hold more than the video, in an order that is not known here"
 UNKNOWN_LAYOUT = "the order of its tokens is not known here"
+TWO_GRIDS = (
+    "it attends on two grids, of 1,024 and 256 tokens at 1024 x 1024, "
+    "and of a transformer only one grid is known here"
+)
 
 SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.pixart.pixartms.PixArtMS": ("PixArt", OUT_OF_REACH),
@@ -213,8 +235,6 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.wan.model_animate.AnimateWanModel": ("Wan Animate", MORE_THAN_VIDEO),
     "comfy.ldm.wan.model_wandancer.WanDancerModel": ("WanDancer", MORE_THAN_VIDEO),
     "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", UNKNOWN_LAYOUT),
-    "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", UNKNOWN_LAYOUT),
-    "comfy.ldm.cascade.stage_c.StageC": ("Stable Cascade, stage C", UNKNOWN_LAYOUT),
-    "comfy.ldm.hidream_o1.model.HiDreamO1Transformer": ("HiDream-O1", UNKNOWN_LAYOUT),
+    "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", TWO_GRIDS),
 }
 """Model classes that pass through unchanged, with name and reason."""

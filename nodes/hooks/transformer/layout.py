@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ....tome_core.grid import TokenGrid
 from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
+from .absent import Absent
 from .families import Family
 
 REFERENCES_KEY = "reference_image_num_tokens"
@@ -67,6 +68,14 @@ class Layout:
         if self.family.text == "after":
             return Stream(self.grid, self.references, behind + rest)
         return Stream(self.grid, rest + self.references, behind)
+
+    def find_absent(self, stream: Stream) -> Absent:
+        """Which tokens of ``stream`` are not among its queries."""
+        asking = self.family.asking_text
+        if asking is None:
+            return Absent()
+        absent = stream.others - self.references - self.references_behind - asking
+        return Absent(after=absent) if self.family.text == "after" else Absent(before=absent)
 
 
 def read_layout(
@@ -125,11 +134,14 @@ def _count_sides(shape: tuple[int, ...], patch: tuple[int, int, int]) -> tuple[i
 
 
 def _count_tokens(references: list[Any], patch: tuple[int, int, int]) -> int:
-    """Tokens of all these latents, or lists of latents."""
+    """Tokens of all these latents, or lists of latents; one of shape (B, N, C) has N."""
     latents: list[Tensor] = []
     for reference in references:
         latents += reference if isinstance(reference, list | tuple) else [reference]
-    return sum(math.prod(_count_sides(tuple(latent.shape), patch)) for latent in latents)
+    shapes = [tuple(latent.shape) for latent in latents]
+    return sum(
+        shape[1] if len(shape) == 3 else math.prod(_count_sides(shape, patch)) for shape in shapes
+    )
 
 
 def _count_prompt(prompt: Tensor | None) -> int:

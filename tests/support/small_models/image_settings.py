@@ -289,3 +289,32 @@ IDEOGRAM4: dict[str, Any] = {
     "llm_features_dim": 24,
     "mrope_section": [8, 4, 4],
 }
+HIDREAM_O1: dict[str, Any] = {
+    "image_model": "hidream_o1",
+    "text_config_overrides": {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "rope_dims": [4, 2, 2],
+    },
+    "vision_config_overrides": {
+        "hidden_size": 32,
+        "num_heads": 2,
+        "intermediate_size": 64,
+        "depth": 1,
+        "num_position_embeddings": 16,
+    },
+}
+CASCADE_C: dict[str, Any] = {
+    "stable_cascade_stage": "c",
+    "c_r": 16,
+    "c_cond": 32,
+    "c_hidden": [64, 64],
+    "nhead": [2, 2],
+    "blocks": [[1, 2], [2, 1]],
+    "c_clip_text": 24,
+    "c_clip_text_pooled": 16,
+}

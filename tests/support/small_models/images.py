@@ -9,6 +9,7 @@ import torch
 from torch import Generator
 
 from . import image_settings as small
+from .hidream_o1 import HiDreamO1
 from .small_model import Conditioning, References, SmallModel
 
 
@@ -135,6 +136,17 @@ IMAGES = (
         llama,
         References(grids=(), key="concat_latent_image", listed=False),
     ),
+    SmallModel("HiDream-O1", HiDreamO1, small.HIDREAM_O1, 3, (32, 32), 24, pads=False),
+    SmallModel(
+        "HiDream-O1 with a reference",
+        HiDreamO1,
+        small.HIDREAM_O1,
+        3,
+        (32, 32),
+        24,
+        references=References(grids=((4, 16),)),
+        pads=False,
+    ),
     SmallModel("OmniGen2", known.Omnigen2, small.OMNIGEN2, 16, TWO, 24, mask="needed"),
     SmallModel(
         "OmniGen2 with references",
@@ -189,6 +201,7 @@ IMAGES = (
         24,
         references=KONTEXT,
     ),
+    SmallModel("Stable Cascade C", known.Stable_Cascade_C, small.CASCADE_C, 16, ONE, 24, pooled),
     SmallModel("Ideogram 4", known.Ideogram4, small.IDEOGRAM4, 128, ONE, 24, mask="possible"),
     SmallModel("PixelDiT", known.PixelDiTT2I, small.PIXEL_DIT, 3, (4, 4), 24),
     SmallModel("PiD", known.PiD, small.PID, 3, (4, 4), 24, latent_to_decode),
