@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from .absent_queries import blank_outputs, fill_queries
+from .arranged_calls import arrange_call, arrange_kinds, blank_outputs
 from .attention_record import AttentionRecord, RecordedCall
 from .small_models import SampleRequest, SmallModel
 from .token_places import find_places
 
-LAID_OUT_ANEW = {"HiDream-E1": "image_cond", "LTXV with keyframes": "keyframe_idxs"}
-"""With what conditioning. Their pictures are interwoven with references or guides."""
+LAID_OUT_ANEW = {"LTXV with keyframes": "keyframe_idxs"}
+"""With what conditioning. Their pictures are interwoven with guides."""
 
 
 @dataclass(frozen=True)
 class CallPair:
     """One attention call as asked for and as it reached the kernel.
 
-    kinds: of its rows, None where no node may touch it: refiners and cross-attention. Where some
-    of the prompt's tokens are keys alone, zeros stand for their queries and outputs.
+    kinds: of its rows, None where no node may touch it: refiners and cross-attention. All calls
+    that have them are arranged as plans see them.
     """
 
     asked: RecordedCall
@@ -42,8 +42,9 @@ def pair_calls(
         if n >= places.main and (whole or queries == keys) and family.name not in LAID_OUT_ANEW:
             # Some models also attend among the picture and its references alone.
             kinds = {len(places.kinds): places.kinds, len(alone): alone}.get(keys)
-            if whole and queries < keys:
-                asked, reached = fill_queries(asked, places.kinds), blank_outputs(reached)
+            if kinds:
+                asked, reached = arrange_call(asked, kinds), blank_outputs(reached)
+                kinds = arrange_kinds(kinds)
         yield CallPair(asked, reached, kinds)
 
 

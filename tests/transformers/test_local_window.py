@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.absent_queries import fill_queries
+from support.arranged_calls import arrange_call, arrange_kinds
 from support.attention_record import AttentionRecord
 from support.expected import LAID_OUT_ANEW
 from support.small_models import IMAGES, VIDEOS, SampleRequest
@@ -26,8 +26,8 @@ def test_attention_is_that_of_the_keys_each_query_reads(family, size, token_down
     record = Record()
     run.sample(record.watch(token_downsample(family.build())), family)
     places = find_places(family, run)
-    first = fill_queries(record.asked[places.main], places.kinds)
-    stream = make_stream(family, run, places.kinds)
+    first = arrange_call(record.asked[places.main], places.kinds)
+    stream = make_stream(family, run, arrange_kinds(places.kinds))
     plans = [plan_block(stream, record.sigma, number) for number in range(6)]
     found = [is_output(plan, first) for plan in plans]
     assert found.count(True) == 1, "no block's draws give this output"

@@ -21,7 +21,7 @@ from ....tome_core.tokens import take_for_groups, take_tokens
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
 from ..planner import Acting, LayerPlans, find_acting, plan_attention
-from .absent import Absent
+from .arrangement import Arrangement
 from .layout import Layout
 
 
@@ -102,22 +102,22 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     found = _plan(call, acting, tensors, options)
     if found is None:
         return function(*args, **kwargs)
-    plans, absent = found
-    tensors = replace(tensors, q=absent.fill(tensors.q))
+    plans, arrangement = found
+    tensors = arrangement.arrange(tensors)
     if plans.window:
         out = tensors.run_in_windows(plans.window)
     else:
         reduced = _reduce(plans, tensors)
         out = plans.restore(function.run(reduced, plans.sizes, call.model.run.report))
-    return tensors.reshape_output(absent.drop(out))
+    return tensors.reshape_output(arrangement.restore(out))
 
 
 def _plan(
     call: TransformerCall, acting: Acting, tensors: AttentionCall, options: Mapping[str, Any]
-) -> tuple[LayerPlans, Absent] | None:
+) -> tuple[LayerPlans, Arrangement] | None:
     """What is merged and downsampled in this attention call, None where nothing is.
 
-    With the tokens that are keys alone.
+    With the arrangement of the sequence that the plans are of.
     """
     report = call.model.run.report
     queries, tokens, values = (x.shape[2] for x in (tensors.q, tensors.k, tensors.v))
@@ -136,14 +136,15 @@ def _plan(
             report.excuses.add(stream.reason)
         return None
 
-    absent = call.layout.find_absent(stream)
-    if queries != tokens - absent.tokens:
+    device = tensors.k.device
+    arrangement = call.layout.find_arrangement(stream, device)
+    if queries != arrangement.count_queries(tokens):
         report.skip(acting, block, f"its {queries} queries do not fit its {tokens} keys")
         return None
 
     def find_metric() -> Tensor:
         """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
-        return stream.take_picture(tensors.k).mean(dim=1)
+        return stream.take_picture(arrangement.arrange_keys(tensors.k)).mean(dim=1)
 
     if tensors.mask is not None and not _fits(tensors.mask, tokens):
         shape = tuple(tensors.mask.shape)
@@ -151,10 +152,9 @@ def _plan(
         report.skip(acting, block, reason)
         return None
 
-    device = tensors.k.device
     no_window = explain_no_window(call.earlier)
     plans = plan_attention(call.model, acting, block, stream, device, find_metric, no_window)
-    return None if plans is None else (plans, absent)
+    return None if plans is None else (plans, arrangement)
 
 
 def _fits(mask: Tensor, tokens: int) -> bool:

@@ -27,6 +27,7 @@ class Family:
         references: conditioning whose latents become tokens between text and picture, each with
             the module without which the model ignores it.
         references_behind: conditioning whose latents become tokens behind the picture.
+        beside: conditioning with a reference whose rows prolong those of the picture.
         counts_references: the model tells how many tokens its references behind the picture have.
         padding: the attribute with the number of which the picture's tokens become a multiple.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
@@ -44,6 +45,7 @@ class Family:
     blocks: tuple[str, ...] = ()
     references: tuple[tuple[str, str], ...] = ()
     references_behind: tuple[str, ...] = ()
+    beside: str | None = None
     counts_references: bool = False
     padding: str | None = None
     least_text: int | None = None
@@ -120,7 +122,7 @@ FAMILIES: dict[str, Family] = {
         "LTX-Video", "apart", patch=(1, 1), other_layout=("keyframe_idxs",)
     ),
     "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(
-        "HiDream-I1", "after", other_layout=("image_cond",)
+        "HiDream-I1, HiDream-E1", "after", beside="image_cond"
     ),
     "comfy.ldm.hidream_o1.model.HiDreamO1Transformer": Family(
         # The prompt's tokens but the last, which holds the noise level, attend by themselves.

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ....tome_core.grid import TokenGrid
 from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
-from .absent import Absent
+from .arrangement import Arrangement, Interwoven, KeysAlone
 from .families import Family
 
 REFERENCES_KEY = "reference_image_num_tokens"
@@ -31,6 +32,8 @@ class Layout:
         references: tokens right before the picture.
         references_behind: tokens right behind the picture, padding included.
         least_text: fewest tokens of the prompt.
+        beside: tokens of a reference by which each row of the picture is prolonged; they count as
+            behind the picture.
         cross_attention: numbers of tokens that cross-attention reads.
     """
 
@@ -39,6 +42,7 @@ class Layout:
     references: int
     references_behind: int
     least_text: int
+    beside: int
     cross_attention: tuple[int, ...]
 
     def find_stream(self, length: int, transformer_options: Mapping[str, Any]) -> Stream | Skipped:
@@ -69,13 +73,15 @@ class Layout:
             return Stream(self.grid, self.references, behind + rest)
         return Stream(self.grid, rest + self.references, behind)
 
-    def find_absent(self, stream: Stream) -> Absent:
-        """Which tokens of ``stream`` are not among its queries."""
+    def find_arrangement(self, stream: Stream, device: torch.device) -> Arrangement:
+        """How a call on the tokens of ``stream`` becomes one that plans are of."""
+        if self.beside:
+            return Interwoven.weave(self.grid, self.beside, stream.length, device)
         asking = self.family.asking_text
         if asking is None:
-            return Absent()
-        absent = stream.others - self.references - self.references_behind - asking
-        return Absent(after=absent) if self.family.text == "after" else Absent(before=absent)
+            return KeysAlone()
+        alone = stream.others - self.references - self.references_behind - asking
+        return KeysAlone(after=alone) if self.family.text == "after" else KeysAlone(before=alone)
 
 
 def read_layout(
@@ -106,14 +112,17 @@ def read_layout(
         if name in given and getattr(model, module, None) is not None
     ]
     behind = [conditioning[name] for name in family.references_behind if name in given]
+    beside = _count_beside(conditioning.get(family.beside or ""), shape[-1], patch[-1])
     multiple = getattr(model, family.padding) if family.padding else None
     return Layout(
         family=family,
         grid=grid,
         references=_count_tokens(references, patch),
         references_behind=_count_tokens(behind, patch)
+        + grid.tokens // grid.width * beside
         + (-grid.tokens % multiple if multiple else 0),
         least_text=_count_prompt(prompt) if family.least_text is None else family.least_text,
+        beside=beside,
         cross_attention=(_count_prompt(prompt), *family.prompt_tokens),
     )
 
@@ -131,6 +140,13 @@ def _count_sides(shape: tuple[int, ...], patch: tuple[int, int, int]) -> tuple[i
         math.ceil(side / size) for side, size in zip(sides, patch, strict=True)
     )
     return frames, height, width
+
+
+def _count_beside(reference: Tensor | None, width: int, columns: int) -> int:
+    """Tokens that a reference adds to each row; one that lies on both is the picture's."""
+    if reference is None:
+        return 0
+    return math.ceil((width + reference.shape[-1]) / columns) - math.ceil(width / columns)
 
 
 def _count_tokens(references: list[Any], patch: tuple[int, int, int]) -> int:
