@@ -215,7 +215,7 @@ MORE_THAN_VIDEO = "its sequences hold more than the video, in an order that is n
 UNKNOWN_LAYOUT = "the order of its tokens is not known here"
 TWO_GRIDS = (
     "it attends on two grids, of 1,024 and 256 tokens at 1024 x 1024, "
-    "and of a transformer only one grid is known here"
+    "but one grid is read here for the whole model"
 )
 
 SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
