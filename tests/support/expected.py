@@ -38,8 +38,9 @@ def pair_calls(
     for n, (asked, reached) in enumerate(zip(record.asked, record.reached, strict=True)):
         kinds = None
         queries, keys = asked.lengths
-        whole = keys == len(places.kinds)
-        if n >= places.main and (whole or queries == keys) and family.name not in LAID_OUT_ANEW:
+        # In some models part of the prompt is among the keys alone.
+        itself = queries == keys or asked.lengths == record.asked[places.main].lengths
+        if n >= places.main and itself and family.name not in LAID_OUT_ANEW:
             # Some models also attend among the picture and its references alone.
             kinds = {len(places.kinds): places.kinds, len(alone): alone}.get(keys)
             if kinds:
