@@ -10,8 +10,8 @@ from .attention_record import AttentionRecord, RecordedCall
 from .small_models import SampleRequest, SmallModel
 from .token_places import find_places
 
-LAID_OUT_ANEW = {"HiDream-E1": "image_cond", "LTXV with keyframes": "keyframe_idxs"}
-"""With what conditioning. Their pictures are interwoven with references or guides."""
+LAID_OUT_ANEW = {"HiDream-E1": "image_cond"}
+"""With what conditioning. Their pictures are interwoven with references."""
 
 
 @dataclass(frozen=True)

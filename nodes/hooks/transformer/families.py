@@ -26,11 +26,17 @@ class Family:
         references: conditioning whose latents become tokens between text and picture, each with
             the module without which the model ignores it.
         references_behind: conditioning whose latents become tokens behind the picture.
+        sizes_behind: conditioning that becomes tokens of several sizes behind the picture: for
+            each size the frames of tokens, and the rows and columns of the latent in one token.
+        guides: conditioning with one column for each of the last tokens of the latent that are
+            guides rather than picture.
         counts_references: the model tells how many tokens its references behind the picture have.
         padding: the attribute with the number of which the picture's tokens become a multiple.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
         other_layout: conditioning with which the sequence is laid out in another way.
         prompt_tokens: lengths of prompts in cross-attention, beside that of the conditioning.
+        sound: conditioning with the tokens that stand before those of the sound, which has an
+            attention of its own beside the video's.
     """
 
     name: str
@@ -39,11 +45,14 @@ class Family:
     blocks: tuple[str, ...] = ()
     references: tuple[tuple[str, str], ...] = ()
     references_behind: tuple[str, ...] = ()
+    sizes_behind: tuple[tuple[str, tuple[tuple[int, int, int], ...]], ...] = ()
+    guides: str | None = None
     counts_references: bool = False
     padding: str | None = None
     least_text: int | None = None
     other_layout: tuple[str, ...] = ()
     prompt_tokens: tuple[int, ...] = ()
+    sound: str | None = None
 
     def find_patch(self, model: nn.Module) -> tuple[int, int, int]:
         """Frames, rows and columns of the latent that one token holds."""
@@ -64,6 +73,9 @@ class Family:
     def count_blocks(self, model: nn.Module) -> int:
         return sum(len(getattr(model, name)) for name in self.blocks)
 
+
+CLIP_VISION = (257, 514)
+"""Tokens of the pictures that Wan reads as it reads a prompt: one, or the first and the last."""
 
 FAMILIES: dict[str, Family] = {
     "comfy.ldm.flux.model.Flux": Family(
@@ -101,13 +113,70 @@ FAMILIES: dict[str, Family] = {
         blocks=("blocks",),
         references=(("reference_latent", "ref_conv"),),
         references_behind=("time_dim_concat", "context_latents"),
+        prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", blocks=("blocks",)),
+    "comfy.ldm.wan.model.CameraWanModel": Family(
+        "Wan Camera",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("time_dim_concat",),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model.HumoWanModel": Family(
+        # Each frame reads the 16 tokens of its sound.
+        "Wan HuMo",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("time_dim_concat", "reference_latent"),
+        prompt_tokens=(16,),
+    ),
+    "comfy.ldm.wan.model.WanModel_S2V": Family(
+        # Of the motion before the video, the older a frame is the larger are its tokens.
+        "Wan S2V",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("time_dim_concat", "reference_latent"),
+        sizes_behind=(("reference_motion", ((1, 2, 2), (1, 4, 4), (4, 8, 8))),),
+    ),
+    "comfy.ldm.wan.model.SCAILWanModel": Family(
+        "Wan SCAIL",
+        "apart",
+        blocks=("blocks",),
+        references=(("reference_latent", "patch_embedding"),),
+        references_behind=("time_dim_concat", "pose_latents"),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model.SCAIL2WanModel": Family(
+        "Wan SCAIL 2",
+        "apart",
+        blocks=("blocks",),
+        references=(("reference_latent", "patch_embedding"),),
+        references_behind=("time_dim_concat", "pose_latents"),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model_animate.AnimateWanModel": Family(
+        "Wan Animate",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("time_dim_concat",),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model_wandancer.WanDancerModel": Family(
+        "WanDancer",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("time_dim_concat",),
+        prompt_tokens=CLIP_VISION,
+    ),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
         "HunyuanVideo, HunyuanImage 2.1", "before", blocks=("double_blocks", "single_blocks")
     ),
     "comfy.ldm.lightricks.model.LTXVModel": Family(
-        "LTX-Video", "apart", patch=(1, 1), other_layout=("keyframe_idxs",)
+        "LTX-Video", "apart", patch=(1, 1), guides="keyframe_idxs"
+    ),
+    "comfy.ldm.lightricks.av_model.LTXAVModel": Family(
+        "LTX-2", "apart", patch=(1, 1), guides="keyframe_idxs", sound="ref_audio"
     ),
     "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(
         "HiDream-I1", "after", other_layout=("image_cond",)
@@ -170,8 +239,11 @@ FAMILIES: dict[str, Family] = {
 """By the name of ComfyUI's model class; a class derived from one of these may differ."""
 
 OUT_OF_REACH = "its attention cannot be reached by other nodes in ComfyUI"
+OUT_OF_REACH_IN_PARTS = (
+    "SamplerARVideo draws the video a few frames at a time, "
+    "and its attention cannot be reached by other nodes in ComfyUI then"
+)
 NO_PICTURE = "its tokens form no picture"
-MORE_THAN_VIDEO = "its sequences hold more than the video, in an order that is not known here"
 UNKNOWN_LAYOUT = "the order of its tokens is not known here"
 
 SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
@@ -184,15 +256,7 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.ace.model.ACEStepTransformer2DModel": ("ACE-Step", NO_PICTURE),
     "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", NO_PICTURE),
     "comfy.ldm.audio.dit.AudioDiffusionTransformer": ("Stable Audio", NO_PICTURE),
-    "comfy.ldm.lightricks.av_model.LTXAVModel": ("LTX-2", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.CameraWanModel": ("Wan Camera", UNKNOWN_LAYOUT),
-    "comfy.ldm.wan.model.HumoWanModel": ("Wan HuMo", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.WanModel_S2V": ("Wan S2V", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.SCAILWanModel": ("Wan SCAIL", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.SCAIL2WanModel": ("Wan SCAIL 2", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model_animate.AnimateWanModel": ("Wan Animate", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model_wandancer.WanDancerModel": ("WanDancer", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", UNKNOWN_LAYOUT),
+    "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", OUT_OF_REACH_IN_PARTS),
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", UNKNOWN_LAYOUT),
     "comfy.ldm.cascade.stage_c.StageC": ("Stable Cascade, stage C", UNKNOWN_LAYOUT),
     "comfy.ldm.lumina.model.NextDiTPixelSpace": ("Z-Image in pixel space", UNKNOWN_LAYOUT),

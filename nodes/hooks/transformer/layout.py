@@ -16,6 +16,8 @@ from .families import Family
 
 REFERENCES_KEY = "reference_image_num_tokens"
 """Under which ComfyUI's models tell how many tokens each reference image has."""
+SHAPES_KEY = "latent_shapes"
+"""Under which ComfyUI names the shapes of latents that are packed into one, the video's first."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,9 @@ class Layout:
         family: how the model lays out its sequences.
         grid: of the picture or video.
         references: tokens right before the picture.
-        references_behind: tokens right behind the picture, padding included.
+        references_behind: tokens right behind the picture, guides and padding included.
         least_text: fewest tokens of the prompt.
-        cross_attention: numbers of tokens that cross-attention reads.
+        others: numbers of tokens of what cross-attention reads.
     """
 
     family: Family
@@ -36,7 +38,7 @@ class Layout:
     references: int
     references_behind: int
     least_text: int
-    cross_attention: tuple[int, ...]
+    others: tuple[int, ...]
 
     def find_stream(self, length: int, transformer_options: Mapping[str, Any]) -> Stream | Skipped:
         """The picture's place in a sequence of ``length`` tokens.
@@ -51,9 +53,10 @@ class Layout:
             behind = sum(told or ())
         rest = length - self.references - self.grid.tokens - behind
         if self.family.text == "apart":
-            if length in self.cross_attention:
+            if length in self.others:
+                of = "the prompt or the sound has" if self.family.sound else "the prompt has"
                 return Skipped(
-                    f"its {length} tokens are as many as the prompt's, "
+                    f"its {length} tokens are as many as {of}, "
                     f"so that self-attention cannot be told from cross-attention"
                 )
             expected = rest == 0
@@ -75,39 +78,63 @@ def read_layout(
 ) -> Layout | Skipped:
     """The layout of a call with these inputs.
 
-    latent: (B, C, H, W) or (B, C, F, H, W). prompt: (B, T, D). Skipped where the picture's place
-    in the sequences is not known.
+    latent: (B, C, H, W), (B, C, F, H, W), or several latents packed. prompt: (B, T, D). Skipped
+    where the picture's place in the sequences is not known.
     """
     given = {name for name, value in conditioning.items() if value is not None}
     for name in family.other_layout:
         if name in given:
             return Skipped(f"{family.name} lays tokens out anew with {name}")
     patch = family.find_patch(model)
-    tokens = _count_sides(latent, patch) if latent.ndim in (4, 5) else (0, 0, 0)
+    shape, *beside = _list_shapes(latent, conditioning)
+    tokens = _count_sides(shape, patch) if len(shape) in (4, 5) else (0, 0, 0)
     if math.prod(tokens) == 0:
         return Skipped(f"its latent has shape {tuple(latent.shape)}")
-    grid = TokenGrid(frames=tokens[0], height=tokens[1], width=tokens[2])
+    frames, height, width = tokens
+    guides = _count_guides(family, conditioning)
+    if guides % (height * width) or guides >= math.prod(tokens):
+        return Skipped(f"its {guides} guide tokens are not the last frames of its latent")
+    grid = TokenGrid(frames=frames - guides // (height * width), height=height, width=width)
     references = [
         conditioning[name]
         for name, module in family.references
         if name in given and getattr(model, module, None) is not None
     ]
     behind = [conditioning[name] for name in family.references_behind if name in given]
+    sized = [(conditioning[name], sizes) for name, sizes in family.sizes_behind if name in given]
     multiple = getattr(model, family.padding) if family.padding else None
     return Layout(
         family=family,
         grid=grid,
         references=_count_tokens(references, patch),
-        references_behind=_count_tokens(behind, patch)
+        references_behind=guides
+        + _count_tokens(behind, patch)
+        + sum(_count_sized(latent, sizes) for latent, sizes in sized)
         + (-grid.tokens % multiple if multiple else 0),
         least_text=_count_prompt(prompt) if family.least_text is None else family.least_text,
-        cross_attention=(_count_prompt(prompt), *family.prompt_tokens),
+        others=(
+            _count_prompt(prompt),
+            *family.prompt_tokens,
+            *_count_sound(beside, conditioning.get(family.sound or "")),
+        ),
     )
 
 
-def _count_sides(latent: Tensor, patch: tuple[int, int, int]) -> tuple[int, int, int]:
+def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """Of all latents of the call, the picture's first."""
+    packed = conditioning.get(SHAPES_KEY) or ()
+    return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
+
+
+def _count_guides(family: Family, conditioning: Mapping[str, Any]) -> int:
+    """Tokens at the end of the latent that are guides; their positions are (B, 3, G, 2)."""
+    places = conditioning.get(family.guides) if family.guides else None
+    return 0 if places is None else places.shape[2]
+
+
+def _count_sides(shape: tuple[int, ...], patch: tuple[int, int, int]) -> tuple[int, int, int]:
     """Frames, rows and columns of tokens; a side that the patch does not divide is padded."""
-    sides = (*[1] * (5 - latent.ndim), *latent.shape[2:])
+    sides = (*[1] * (5 - len(shape)), *shape[2:])
     frames, height, width = (
         math.ceil(side / size) for side, size in zip(sides, patch, strict=True)
     )
@@ -119,7 +146,22 @@ def _count_tokens(references: list[Any], patch: tuple[int, int, int]) -> int:
     latents: list[Tensor] = []
     for reference in references:
         latents += reference if isinstance(reference, list | tuple) else [reference]
-    return sum(math.prod(_count_sides(latent, patch)) for latent in latents)
+    return sum(math.prod(_count_sides(tuple(latent.shape), patch)) for latent in latents)
+
+
+def _count_sized(latent: Tensor, sizes: tuple[tuple[int, int, int], ...]) -> int:
+    """Tokens of all sizes; cells that do not fill a token are left out."""
+    height, width = latent.shape[-2:]
+    return sum(frames * (height // rows) * (width // columns) for frames, rows, columns in sizes)
+
+
+def _count_sound(shapes: list[tuple[int, ...]], reference: Any) -> list[int]:
+    """Tokens of each latent beside the video, (B, C, T, frequencies): one for each time.
+
+    reference: the tokens of another sound before them, or None.
+    """
+    before = reference["tokens"].shape[1] if reference else 0
+    return [before + shape[2] for shape in shapes]
 
 
 def _count_prompt(prompt: Tensor | None) -> int:

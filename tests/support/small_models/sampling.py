@@ -10,6 +10,7 @@ import comfy.sample
 import torch
 from comfy.model_management import current_loaded_models
 from comfy.model_patcher import ModelPatcher
+from comfy.nested_tensor import NestedTensor
 from torch import Tensor
 
 from .small_model import SmallModel
@@ -61,10 +62,20 @@ class SampleRequest:
         return sum(prod(_grid(size, family)) for size in sizes)
 
     def latent(self, family: SmallModel) -> Tensor:
-        """The noise it starts from. (B, C, *size)"""
+        """The noise it starts from. (B, C, *size), longer by references that are part of it."""
         size = self.size or family.latent_size()
         rows = range(self.latent_seed, self.latent_seed + self.batch)
-        return torch.cat([_random(row, 1, family.channels, *size) for row in rows])
+        picture = torch.cat([_random(row, 1, family.channels, *size) for row in rows])
+        if not (family.references and family.references.within):
+            return picture
+        (frames,) = family.reference_sizes(size)
+        guide = _random(self.reference_seed, 1, family.channels, *frames)
+        return torch.cat([picture, guide.expand(self.batch, -1, -1, -1, -1)], dim=2)
+
+    def sound(self, family: SmallModel) -> Tensor:
+        """The noise that the sound starts from. (B, *sound)"""
+        rows = range(self.latent_seed + 1000, self.latent_seed + 1000 + self.batch)
+        return torch.cat([_random(row, 1, *family.sound) for row in rows])
 
     def prompt(self, family: SmallModel, tokens: int, seed: int) -> list[Any]:
         """In ComfyUI's form: a list of one pair of embedding (P, tokens, width) and dictionary."""
@@ -80,9 +91,15 @@ class SampleRequest:
         return [[embedding, {**extras, **family.reference_conditioning(references, size)}]]
 
     def sample(self, model: ModelPatcher, family: SmallModel, **options: Any) -> Tensor:
-        """The latent that ComfyUI's own sampler ends with. (B, C, *size)"""
+        """The latent that ComfyUI's own sampler ends with, without the sound. (B, C, *size)"""
         noise = options.pop("noise", None)
         noise = self.latent(family) if noise is None else noise
+        empty = torch.zeros_like(noise)
+        if family.references and family.references.within:
+            options["noise_mask"] = torch.ones(1, 1, *noise.shape[2:])
+        if family.sound:
+            sound = self.sound(family)
+            noise, empty = NestedTensor([noise, sound]), NestedTensor([empty, sound * 0])
         picture = comfy.sample.sample(
             model,
             noise,
@@ -92,14 +109,14 @@ class SampleRequest:
             "simple",
             self.prompt(family, self.text, self.prompt_seed),
             self.prompt(family, self.uncond_text, self.uncond_seed),
-            torch.zeros_like(noise),
+            empty,
             seed=0,
             disable_pbar=True,
             **options,
         )
         # Else the next run collects garbage for half a second, on the trail of a dead clone.
         current_loaded_models.clear()
-        return picture
+        return picture.unbind()[0] if family.sound else picture
 
 
 def _random(seed: int, *shape: int) -> Tensor:

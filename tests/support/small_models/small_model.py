@@ -27,13 +27,16 @@ class References:
     """Reference latents, given beside the prompt.
 
     grids: tokens of each, as (height, width); none: one as large as the picture. key: of the
-    conditioning. listed: it holds a list of latents rather than one. options: what else must be
-    given with them.
+    conditioning. listed: it holds a list of latents rather than one. frames: of each, as many as
+    the video has if 0. within: they are the last frames of the latent itself, and no conditioning.
+    options: what else must be given with them.
     """
 
     grids: tuple[tuple[int, int], ...] = ((2, 3), (3, 2))
     key: str = "reference_latents"
     listed: bool = True
+    frames: int = 1
+    within: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -48,7 +51,7 @@ class SmallModel:
     and the latent's size. mask: whether a prompt may bring, or needs, an ``attention_mask``.
     grid: of the usual latent, in tokens; axes that are not named have one. batches: ComfyUI
     itself can compute more than one latent per call. pads: it fills up a latent that the patch
-    does not divide.
+    does not divide. sound: size of the latent of sound that is drawn with the video, if any.
     """
 
     name: str
@@ -63,6 +66,7 @@ class SmallModel:
     grid: tuple[int, ...] = (6, 8)
     batches: bool = True
     pads: bool = True
+    sound: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -90,12 +94,14 @@ class SmallModel:
         """Of the reference latents beside a latent of ``size``."""
         if self.references is None:
             return []
+        if not self.references.frames:
+            return [size]
         same = (*[1] * (len(size) - 2), *size[-2:])
         return [self.latent_size(*grid) for grid in self.references.grids] or [same]
 
     def reference_conditioning(self, generator: Generator, size: tuple[int, ...]) -> Conditioning:
         """{} for a family without references."""
-        if self.references is None:
+        if self.references is None or self.references.within:
             return {}
         latents = [
             torch.randn(1, self.channels, *sides, generator=generator)
