@@ -6,14 +6,15 @@ import pytest
 import torch
 from support.attention_record import AttentionRecord
 from support.expected import LAID_OUT_ANEW
-from support.small_models import IMAGES, VIDEOS, SampleRequest
+from support.small_models import IMAGES, UNGUIDED_VIDEOS, VIDEOS, SampleRequest
 from support.token_places import find_places
 from support.window_reference import attend_densely
 from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.proportional import make_additive
 
-REACHED = [family for family in (*IMAGES, *VIDEOS) if family.name not in LAID_OUT_ANEW]
+ALL = (*IMAGES, *VIDEOS, *UNGUIDED_VIDEOS)
+REACHED = [family for family in ALL if family.name not in LAID_OUT_ANEW]
 CPU = torch.device("cpu")
 
 

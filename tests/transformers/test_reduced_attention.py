@@ -9,9 +9,9 @@ import pytest
 import torch
 from support.attention_record import AttentionRecord
 from support.expected import LAID_OUT_ANEW, pair_calls, rows_left_by_downsampling
-from support.small_models import IMAGES, VIDEOS, SampleRequest
+from support.small_models import IMAGES, UNGUIDED_VIDEOS, VIDEOS, SampleRequest
 
-REACHED = (*IMAGES, *VIDEOS)
+REACHED = (*IMAGES, *VIDEOS, *UNGUIDED_VIDEOS)
 VIDEO_FAMILIES = [family for family in VIDEOS if family.is_video]
 
 

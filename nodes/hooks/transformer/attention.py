@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ....tome_core.plan import Plan, Skipped
 from ....tome_core.proportional import expand_mask
+from ....tome_core.streams import Stream
 from ....tome_core.tokens import take_for_groups, take_tokens
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
@@ -101,9 +102,12 @@ def _plan(
 ) -> LayerPlans | None:
     """What is merged and downsampled in this attention call, None where nothing is."""
     report = call.model.run.report
-    tokens = tensors.q.shape[2]
-    if tensors.k.shape[2] != tokens or tensors.v.shape[2] != tokens:
-        return None  # cross-attention
+    tokens, keys = tensors.q.shape[2], tensors.k.shape[2]
+    if keys != tokens or tensors.v.shape[2] != tokens:
+        # Cross-attention, or what LTX-Video does with guides of another strength than 1.
+        if tokens < keys and isinstance(call.layout.find_stream(keys, options), Stream):
+            report.excuses.add("its attention is computed for some of the tokens at a time")
+        return None
     block = call.find_block(options)
     if block is None:
         report.excuses.add("its attention calls do not tell which block is running")
@@ -112,8 +116,7 @@ def _plan(
     if isinstance(stream, Skipped):
         if block.total:
             report.skip(acting, block, stream.reason)
-        else:
-            # It may be right: such a model also attends among the prompt's tokens alone.
+        elif tokens not in call.layout.others:  # such a model also attends among those alone
             report.excuses.add(stream.reason)
         return None
 

@@ -117,18 +117,14 @@ FAMILIES: dict[str, Family] = {
     ),
     "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", blocks=("blocks",)),
     "comfy.ldm.wan.model.CameraWanModel": Family(
-        "Wan Camera",
-        "apart",
-        blocks=("blocks",),
-        references_behind=("time_dim_concat",),
-        prompt_tokens=CLIP_VISION,
+        "Wan Camera", "apart", blocks=("blocks",), prompt_tokens=CLIP_VISION
     ),
     "comfy.ldm.wan.model.HumoWanModel": Family(
         # Each frame reads the 16 tokens of its sound.
         "Wan HuMo",
         "apart",
         blocks=("blocks",),
-        references_behind=("time_dim_concat", "reference_latent"),
+        references_behind=("reference_latent",),
         prompt_tokens=(16,),
     ),
     "comfy.ldm.wan.model.WanModel_S2V": Family(
@@ -136,7 +132,7 @@ FAMILIES: dict[str, Family] = {
         "Wan S2V",
         "apart",
         blocks=("blocks",),
-        references_behind=("time_dim_concat", "reference_latent"),
+        references_behind=("reference_latent",),
         sizes_behind=(("reference_motion", ((1, 2, 2), (1, 4, 4), (4, 8, 8))),),
     ),
     "comfy.ldm.wan.model.SCAILWanModel": Family(
@@ -144,7 +140,7 @@ FAMILIES: dict[str, Family] = {
         "apart",
         blocks=("blocks",),
         references=(("reference_latent", "patch_embedding"),),
-        references_behind=("time_dim_concat", "pose_latents"),
+        references_behind=("pose_latents",),
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model.SCAIL2WanModel": Family(
@@ -152,21 +148,19 @@ FAMILIES: dict[str, Family] = {
         "apart",
         blocks=("blocks",),
         references=(("reference_latent", "patch_embedding"),),
-        references_behind=("time_dim_concat", "pose_latents"),
+        references_behind=("pose_latents",),
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model_animate.AnimateWanModel": Family(
         "Wan Animate",
         "apart",
         blocks=("blocks",),
-        references_behind=("time_dim_concat",),
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model_wandancer.WanDancerModel": Family(
         "WanDancer",
         "apart",
         blocks=("blocks",),
-        references_behind=("time_dim_concat",),
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(

@@ -30,7 +30,7 @@ class Layout:
         references: tokens right before the picture.
         references_behind: tokens right behind the picture, guides and padding included.
         least_text: fewest tokens of the prompt.
-        others: numbers of tokens of what cross-attention reads.
+        others: numbers of tokens of what stands apart: the prompt, and the sound.
     """
 
     family: Family
@@ -52,18 +52,12 @@ class Layout:
                 return Skipped("this ComfyUI does not tell where its references are")
             behind = sum(told or ())
         rest = length - self.references - self.grid.tokens - behind
-        if self.family.text == "apart":
-            if length in self.others:
-                of = "the prompt or the sound has" if self.family.sound else "the prompt has"
-                return Skipped(
-                    f"its {length} tokens are as many as {of}, "
-                    f"so that self-attention cannot be told from cross-attention"
-                )
-            expected = rest == 0
-        else:
-            expected = rest >= self.least_text
-        if not expected:
-            return Skipped(f"its {length} tokens do not fit the {self.grid} tokens of the picture")
+        apart = self.family.text == "apart"
+        if rest < self.least_text or (apart and rest > 0):
+            beside = f" and the {behind} behind it" if behind else ""
+            return Skipped(
+                f"its {length} tokens do not fit the {self.grid} tokens of the picture{beside}"
+            )
         if self.family.text == "after":
             return Stream(self.grid, self.references, behind + rest)
         return Stream(self.grid, rest + self.references, behind)
@@ -103,7 +97,7 @@ def read_layout(
     behind = [conditioning[name] for name in family.references_behind if name in given]
     sized = [(conditioning[name], sizes) for name, sizes in family.sizes_behind if name in given]
     multiple = getattr(model, family.padding) if family.padding else None
-    return Layout(
+    layout = Layout(
         family=family,
         grid=grid,
         references=_count_tokens(references, patch),
@@ -111,13 +105,21 @@ def read_layout(
         + _count_tokens(behind, patch)
         + sum(_count_sized(latent, sizes) for latent, sizes in sized)
         + (-grid.tokens % multiple if multiple else 0),
-        least_text=_count_prompt(prompt) if family.least_text is None else family.least_text,
+        least_text=_count_least_text(family, prompt),
         others=(
             _count_prompt(prompt),
             *family.prompt_tokens,
             *_count_sound(beside, conditioning.get(family.sound or "")),
         ),
     )
+    length = layout.references + grid.tokens + layout.references_behind
+    if family.text == "apart" and length in layout.others:
+        others = "the prompt or the sound" if family.sound else "the prompt"
+        return Skipped(
+            f"its {length} tokens are as many as those of {others}, "
+            f"so that self-attention cannot be told from cross-attention"
+        )
+    return layout
 
 
 def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[int, ...]]:
@@ -162,6 +164,13 @@ def _count_sound(shapes: list[tuple[int, ...]], reference: Any) -> list[int]:
     """
     before = reference["tokens"].shape[1] if reference else 0
     return [before + shape[2] for shape in shapes]
+
+
+def _count_least_text(family: Family, prompt: Tensor | None) -> int:
+    """Fewest tokens of the prompt in the picture's sequence."""
+    if family.text == "apart":
+        return 0
+    return _count_prompt(prompt) if family.least_text is None else family.least_text
 
 
 def _count_prompt(prompt: Tensor | None) -> int:
