@@ -54,6 +54,20 @@ def test_a_video_with_as_many_tokens_as_its_sound_is_left_alone(node, caplog):
     assert is_left_alone(family, node, caplog, said)
 
 
+def test_a_frame_with_as_many_tokens_as_its_voice_is_left_alone(node, caplog):
+    family = replace(FAMILIES["Wan HuMo"], references=None)
+    run = SampleRequest.with_tokens(replace(family, grid=(1, 4, 4)), 4, 4, steps=1)
+    said = "its 16 tokens are as many as those of the prompt"
+    assert is_left_alone(family, node, caplog, said, run)
+
+
+def test_a_frame_with_as_many_tokens_as_clip_has_is_left_alone(node, caplog):
+    family = FAMILIES["Wan 2.1 I2V"]
+    run = SampleRequest(size=(1, 2, 514), steps=1)
+    said = "its 257 tokens are as many as those of the prompt"
+    assert is_left_alone(family, node, caplog, said, run)
+
+
 def test_guides_that_fill_no_frame_are_left_alone(node, caplog):
     said = "its 7 guide tokens are not the last frames of its latent"
     assert is_left_alone(with_guide(keyframe_idxs=torch.zeros(1, 3, 7, 2)), node, caplog, said)
@@ -88,11 +102,11 @@ def with_guide(**conditioning):
     return replace(family, extras=lambda *given: {**family.extras(*given), **conditioning})
 
 
-def is_left_alone(family, node, caplog, said):
+def is_left_alone(family, node, caplog, said, run=RUN):
     with caplog.at_level(logging.INFO, logger="token_merge"):
-        picture = RUN.sample(node(family.build()), family)
+        picture = run.sample(node(family.build()), family)
     assert said in caplog.text
-    return torch.equal(picture, RUN.sample(family.build(), family))
+    return torch.equal(picture, run.sample(family.build(), family))
 
 
 def test_what_the_autoregressive_sampler_asks_of_attention_cannot_be_reached(monkeypatch):
