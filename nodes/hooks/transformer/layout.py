@@ -109,7 +109,7 @@ def read_layout(
         others=(
             _count_prompt(prompt),
             *family.prompt_tokens,
-            *_count_sound(beside, conditioning.get(family.sound or "")),
+            *(_count_sound(beside, conditioning.get(family.sound)) if family.sound else ()),
         ),
     )
     length = layout.references + grid.tokens + layout.references_behind

@@ -55,7 +55,7 @@ class MeanColour(nn.Module):
 def camera(generator: Generator, size: tuple[int, ...]) -> Conditioning:
     """The path of the camera, at eight pixels for a cell."""
     frames, height, width = size
-    path = torch.randn(1, 24, frames, 8 * height, 8 * width, generator=generator)
+    path = torch.randn(1, 3, frames, 8 * height, 8 * width, generator=generator)
     return {"camera_conditions": path, **seen_by_clip(generator, "clip_vision_output")}
 
 

@@ -19,7 +19,12 @@ WAN: dict[str, Any] = {
     "qk_norm": True,
     "cross_attn_norm": True,
 }
-WAN_CAMERA: dict[str, Any] = {**WAN, "model_type": "camera", "in_dim": 32}
+WAN_CAMERA: dict[str, Any] = {
+    **WAN,
+    "model_type": "camera",
+    "in_dim": 32,
+    "in_dim_control_adapter": 3,
+}
 WAN_HUMO: dict[str, Any] = {**WAN, "model_type": "humo"}
 WAN_S2V: dict[str, Any] = {
     **WAN,
