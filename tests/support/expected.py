@@ -11,9 +11,6 @@ from .attention_record import AttentionRecord, RecordedCall
 from .small_models import SampleRequest, SmallModel
 from .token_places import find_places
 
-LAID_OUT_ANEW = {"LTXV with keyframes": "keyframe_idxs"}
-"""With what conditioning. Their pictures are interwoven with guides."""
-
 
 @dataclass(frozen=True)
 class CallPair:
@@ -40,7 +37,7 @@ def pair_calls(
         queries, keys = asked.lengths
         # In some models part of the prompt is among the keys alone.
         itself = queries == keys or asked.lengths == record.asked[places.main].lengths
-        if n >= places.main and itself and family.name not in LAID_OUT_ANEW:
+        if n >= places.main and itself:
             # Some models also attend among the picture and its references alone.
             kinds = {len(places.kinds): places.kinds, len(alone): alone}.get(keys)
             if kinds:

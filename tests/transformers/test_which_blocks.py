@@ -10,7 +10,6 @@ from math import prod
 import pytest
 import torch
 from support.attention_record import AttentionRecord
-from support.expected import LAID_OUT_ANEW
 from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest
 
 REACHED = (*IMAGES, *VIDEOS)
@@ -86,11 +85,3 @@ def test_a_family_out_of_reach_passes_through_with_one_warning(family, node, cap
 def test_no_other_attention_function_reaches_some_families(family):
     """A later ComfyUI that hands them transformer_options fails here."""
     assert record_call(family.build(), family, RUN).asked == []
-
-
-@pytest.mark.parametrize("family", [f for f in REACHED if f.name in LAID_OUT_ANEW], ids=str)
-def test_an_interwoven_picture_is_left_alone_with_a_reason(family, node, caplog):
-    with caplog.at_level(logging.WARNING, logger="token_merge"):
-        picture = RUN.sample(node(family.build()), family)
-    assert torch.equal(picture, RUN.sample(family.build(), family))
-    assert any(LAID_OUT_ANEW[family.name] in r.message for r in caplog.records)

@@ -122,7 +122,10 @@ def _plan(
     report = call.model.run.report
     queries, tokens, values = (x.shape[2] for x in (tensors.q, tensors.k, tensors.v))
     if values != tokens or (queries != tokens and call.layout.family.asking_text is None):
-        return None  # cross-attention
+        # Cross-attention, or what LTX-Video does with guides of another strength than 1.
+        if queries < tokens and isinstance(call.layout.find_stream(tokens, options), Stream):
+            report.excuses.add("its attention is computed for some of the tokens at a time")
+        return None
     block = call.find_block(options)
     if block is None:
         report.excuses.add("its attention calls do not tell which block is running")
@@ -131,8 +134,7 @@ def _plan(
     if isinstance(stream, Skipped):
         if block.total:
             report.skip(acting, block, stream.reason)
-        else:
-            # It may be right: such a model also attends among the prompt's tokens alone.
+        elif tokens not in call.layout.others:  # such a model also attends among those alone
             report.excuses.add(stream.reason)
         return None
 

@@ -28,6 +28,10 @@ class Family:
             the module without which the model ignores it.
         references_behind: conditioning whose latents become tokens behind the picture.
         beside: conditioning with a reference whose rows prolong those of the picture.
+        sizes_behind: conditioning that becomes tokens of several sizes behind the picture: for
+            each size the frames of tokens, and the rows and columns of the latent in one token.
+        guides: conditioning with one column for each of the last tokens of the latent that are
+            guides rather than picture.
         counts_references: the model tells how many tokens its references behind the picture have.
         padding: the attribute with the number of which the picture's tokens become a multiple.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
@@ -35,8 +39,9 @@ class Family:
             others are keys alone. None: all.
         also_alone: some blocks also attend among the references and the picture, without the
             prompt. Such sequences before the first one with the prompt are of refiners.
-        other_layout: conditioning with which the sequence is laid out in another way.
         prompt_tokens: lengths of prompts in cross-attention, beside that of the conditioning.
+        sound: conditioning with the tokens that stand before those of the sound, which has an
+            attention of its own beside the video's.
     """
 
     name: str
@@ -46,13 +51,15 @@ class Family:
     references: tuple[tuple[str, str], ...] = ()
     references_behind: tuple[str, ...] = ()
     beside: str | None = None
+    sizes_behind: tuple[tuple[str, tuple[tuple[int, int, int], ...]], ...] = ()
+    guides: str | None = None
     counts_references: bool = False
     padding: str | None = None
     least_text: int | None = None
     asking_text: int | None = None
     also_alone: bool = False
-    other_layout: tuple[str, ...] = ()
     prompt_tokens: tuple[int, ...] = ()
+    sound: str | None = None
 
     def find_patch(self, model: nn.Module) -> tuple[int, int, int]:
         """Frames, rows and columns of the latent that one token holds."""
@@ -73,6 +80,9 @@ class Family:
     def count_blocks(self, model: nn.Module) -> int:
         return sum(len(attrgetter(name)(model)) for name in self.blocks)
 
+
+CLIP_VISION = (257, 514)
+"""Tokens of the pictures that Wan reads as it reads a prompt: one, or the first and the last."""
 
 FAMILIES: dict[str, Family] = {
     "comfy.ldm.flux.model.Flux": Family(
@@ -113,13 +123,64 @@ FAMILIES: dict[str, Family] = {
         blocks=("blocks",),
         references=(("reference_latent", "ref_conv"),),
         references_behind=("time_dim_concat", "context_latents"),
+        prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", blocks=("blocks",)),
+    "comfy.ldm.wan.model.CameraWanModel": Family(
+        "Wan Camera", "apart", blocks=("blocks",), prompt_tokens=CLIP_VISION
+    ),
+    "comfy.ldm.wan.model.HumoWanModel": Family(
+        # Each frame reads the 16 tokens of its sound.
+        "Wan HuMo",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("reference_latent",),
+        prompt_tokens=(16,),
+    ),
+    "comfy.ldm.wan.model.WanModel_S2V": Family(
+        # Of the motion before the video, the older a frame is the larger are its tokens.
+        "Wan S2V",
+        "apart",
+        blocks=("blocks",),
+        references_behind=("reference_latent",),
+        sizes_behind=(("reference_motion", ((1, 2, 2), (1, 4, 4), (4, 8, 8))),),
+    ),
+    "comfy.ldm.wan.model.SCAILWanModel": Family(
+        "Wan SCAIL",
+        "apart",
+        blocks=("blocks",),
+        references=(("reference_latent", "patch_embedding"),),
+        references_behind=("pose_latents",),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model.SCAIL2WanModel": Family(
+        "Wan SCAIL 2",
+        "apart",
+        blocks=("blocks",),
+        references=(("reference_latent", "patch_embedding"),),
+        references_behind=("pose_latents",),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model_animate.AnimateWanModel": Family(
+        "Wan Animate",
+        "apart",
+        blocks=("blocks",),
+        prompt_tokens=CLIP_VISION,
+    ),
+    "comfy.ldm.wan.model_wandancer.WanDancerModel": Family(
+        "WanDancer",
+        "apart",
+        blocks=("blocks",),
+        prompt_tokens=CLIP_VISION,
+    ),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
         "HunyuanVideo, HunyuanImage 2.1", "before", blocks=("double_blocks", "single_blocks")
     ),
     "comfy.ldm.lightricks.model.LTXVModel": Family(
-        "LTX-Video", "apart", patch=(1, 1), other_layout=("keyframe_idxs",)
+        "LTX-Video", "apart", patch=(1, 1), guides="keyframe_idxs"
+    ),
+    "comfy.ldm.lightricks.av_model.LTXAVModel": Family(
+        "LTX-2", "apart", patch=(1, 1), guides="keyframe_idxs", sound="ref_audio"
     ),
     "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(
         "HiDream-I1, HiDream-E1", "after", beside="image_cond"
@@ -210,9 +271,11 @@ FAMILIES: dict[str, Family] = {
 OUT_OF_REACH = (
     "its attention cannot be reached by other nodes: ComfyUI calls it without transformer_options"
 )
+OUT_OF_REACH_IN_PARTS = (
+    "SamplerARVideo draws the video a few frames at a time, "
+    "and its attention cannot be reached by other nodes in ComfyUI then"
+)
 NO_PICTURE = "its tokens form no picture"
-MORE_THAN_VIDEO = "its sequences hold more than the video, in an order that is not known here"
-UNKNOWN_LAYOUT = "the order of its tokens is not known here"
 TWO_GRIDS = (
     "it attends on two grids, of 1,024 and 256 tokens at 1024 x 1024, "
     "but one grid is read here for the whole model"
@@ -228,15 +291,7 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.ace.model.ACEStepTransformer2DModel": ("ACE-Step", NO_PICTURE),
     "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", NO_PICTURE),
     "comfy.ldm.audio.dit.AudioDiffusionTransformer": ("Stable Audio", NO_PICTURE),
-    "comfy.ldm.lightricks.av_model.LTXAVModel": ("LTX-2", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.CameraWanModel": ("Wan Camera", UNKNOWN_LAYOUT),
-    "comfy.ldm.wan.model.HumoWanModel": ("Wan HuMo", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.WanModel_S2V": ("Wan S2V", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.SCAILWanModel": ("Wan SCAIL", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model.SCAIL2WanModel": ("Wan SCAIL 2", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model_animate.AnimateWanModel": ("Wan Animate", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.model_wandancer.WanDancerModel": ("WanDancer", MORE_THAN_VIDEO),
-    "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", UNKNOWN_LAYOUT),
+    "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", OUT_OF_REACH_IN_PARTS),
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", TWO_GRIDS),
 }
 """Model classes that pass through unchanged, with name and reason."""

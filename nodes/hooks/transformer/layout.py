@@ -30,11 +30,11 @@ class Layout:
         family: how the model lays out its sequences.
         grid: of the picture or video.
         references: tokens right before the picture.
-        references_behind: tokens right behind the picture, padding included.
+        references_behind: tokens right behind the picture, guides and padding included.
         least_text: fewest tokens of the prompt.
         beside: tokens of a reference by which each row of the picture is prolonged; they count as
             behind the picture.
-        cross_attention: numbers of tokens that cross-attention reads.
+        others: numbers of tokens of what stands apart: the prompt, and the sound.
     """
 
     family: Family
@@ -43,7 +43,7 @@ class Layout:
     references_behind: int
     least_text: int
     beside: int
-    cross_attention: tuple[int, ...]
+    others: tuple[int, ...]
 
     def find_stream(self, length: int, transformer_options: Mapping[str, Any]) -> Stream | Skipped:
         """The picture's place in a sequence of ``length`` tokens.
@@ -57,18 +57,13 @@ class Layout:
                 return Skipped("this ComfyUI does not tell where its references are")
             behind = sum(told or ())
         rest = length - self.references - self.grid.tokens - behind
-        if self.family.text == "apart":
-            if length in self.cross_attention:
-                return Skipped(
-                    f"its {length} tokens are as many as the prompt's, "
-                    f"so that self-attention cannot be told from cross-attention"
-                )
-            expected = rest == 0
-        else:
-            alone = self.family.also_alone and rest == 0
-            expected = alone or rest >= self.least_text
-        if not expected:
-            return Skipped(f"its {length} tokens do not fit the {self.grid} tokens of the picture")
+        apart = self.family.text == "apart"
+        alone = self.family.also_alone and rest == 0
+        if not alone and (rest < self.least_text or (apart and rest > 0)):
+            beside = f" and the {behind} behind it" if behind else ""
+            return Skipped(
+                f"its {length} tokens do not fit the {self.grid} tokens of the picture{beside}"
+            )
         if self.family.text == "after":
             return Stream(self.grid, self.references, behind + rest)
         return Stream(self.grid, rest + self.references, behind)
@@ -97,15 +92,16 @@ def read_layout(
     where the picture's place in the sequences is not known.
     """
     given = {name for name, value in conditioning.items() if value is not None}
-    for name in family.other_layout:
-        if name in given:
-            return Skipped(f"{family.name} lays tokens out anew with {name}")
     patch = family.find_patch(model)
-    shape, *_ = _list_shapes(latent, conditioning)
+    shape, *sounds = _list_shapes(latent, conditioning)
     tokens = _count_sides(shape, patch) if len(shape) in (4, 5) else (0, 0, 0)
     if math.prod(tokens) == 0:
         return Skipped(f"its latent has shape {tuple(latent.shape)}")
-    grid = TokenGrid(frames=tokens[0], height=tokens[1], width=tokens[2])
+    frames, height, width = tokens
+    guides = _count_guides(family, conditioning)
+    if guides % (height * width) or guides >= math.prod(tokens):
+        return Skipped(f"its {guides} guide tokens are not the last frames of its latent")
+    grid = TokenGrid(frames=frames - guides // (height * width), height=height, width=width)
     references = [
         conditioning[name]
         for name, module in family.references
@@ -113,24 +109,45 @@ def read_layout(
     ]
     behind = [conditioning[name] for name in family.references_behind if name in given]
     beside = _count_beside(conditioning.get(family.beside or ""), shape[-1], patch[-1])
+    sized = [(conditioning[name], sizes) for name, sizes in family.sizes_behind if name in given]
     multiple = getattr(model, family.padding) if family.padding else None
-    return Layout(
+    layout = Layout(
         family=family,
         grid=grid,
         references=_count_tokens(references, patch),
-        references_behind=_count_tokens(behind, patch)
+        references_behind=guides
+        + _count_tokens(behind, patch)
+        + sum(_count_sized(latent, sizes) for latent, sizes in sized)
         + grid.tokens // grid.width * beside
         + (-grid.tokens % multiple if multiple else 0),
-        least_text=_count_prompt(prompt) if family.least_text is None else family.least_text,
+        least_text=_count_least_text(family, prompt),
         beside=beside,
-        cross_attention=(_count_prompt(prompt), *family.prompt_tokens),
+        others=(
+            _count_prompt(prompt),
+            *family.prompt_tokens,
+            *(_count_sound(sounds, conditioning.get(family.sound)) if family.sound else ()),
+        ),
     )
+    length = layout.references + grid.tokens + layout.references_behind
+    if family.text == "apart" and length in layout.others:
+        others = "the prompt or the sound" if family.sound else "the prompt"
+        return Skipped(
+            f"its {length} tokens are as many as those of {others}, "
+            f"so that self-attention cannot be told from cross-attention"
+        )
+    return layout
 
 
 def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[int, ...]]:
     """Of all latents of the call, the picture's first."""
     packed = conditioning.get(SHAPES_KEY) or ()
     return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
+
+
+def _count_guides(family: Family, conditioning: Mapping[str, Any]) -> int:
+    """Tokens at the end of the latent that are guides; their positions are (B, 3, G, 2)."""
+    places = conditioning.get(family.guides) if family.guides else None
+    return 0 if places is None else places.shape[2]
 
 
 def _count_sides(shape: tuple[int, ...], patch: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -158,6 +175,28 @@ def _count_tokens(references: list[Any], patch: tuple[int, int, int]) -> int:
     return sum(
         shape[1] if len(shape) == 3 else math.prod(_count_sides(shape, patch)) for shape in shapes
     )
+
+
+def _count_sized(latent: Tensor, sizes: tuple[tuple[int, int, int], ...]) -> int:
+    """Tokens of all sizes; cells that do not fill a token are left out."""
+    height, width = latent.shape[-2:]
+    return sum(frames * (height // rows) * (width // columns) for frames, rows, columns in sizes)
+
+
+def _count_sound(shapes: list[tuple[int, ...]], reference: Any) -> list[int]:
+    """Tokens of each latent beside the video, (B, C, T, frequencies): one for each time.
+
+    reference: the tokens of another sound before them, or None.
+    """
+    before = reference["tokens"].shape[1] if reference else 0
+    return [before + shape[2] for shape in shapes]
+
+
+def _count_least_text(family: Family, prompt: Tensor | None) -> int:
+    """Fewest tokens of the prompt in the picture's sequence."""
+    if family.text == "apart":
+        return 0
+    return _count_prompt(prompt) if family.least_text is None else family.least_text
 
 
 def _count_prompt(prompt: Tensor | None) -> int:

@@ -1,7 +1,8 @@
+from .guided_videos import UNGUIDED_VIDEOS
 from .images import IMAGES
 from .sampling import SampleRequest
 from .small_model import SmallModel
 from .unreached import UNREACHED
 from .videos import VIDEOS
 
-__all__ = ["IMAGES", "UNREACHED", "VIDEOS", "SampleRequest", "SmallModel"]
+__all__ = ["IMAGES", "UNGUIDED_VIDEOS", "UNREACHED", "VIDEOS", "SampleRequest", "SmallModel"]

@@ -62,10 +62,15 @@ class SampleRequest:
         return sum(prod(_grid(size, family)) for size in sizes)
 
     def latent(self, family: SmallModel) -> Tensor:
-        """The noise it starts from. (B, C, *size)"""
+        """The noise it starts from. (B, C, *size), longer by references that are part of it."""
         size = self.size or family.latent_size()
         rows = range(self.latent_seed, self.latent_seed + self.batch)
-        return torch.cat([_random(row, 1, family.channels, *size) for row in rows])
+        picture = torch.cat([_random(row, 1, family.channels, *size) for row in rows])
+        if not (family.references and family.references.within):
+            return picture
+        (frames,) = family.reference_sizes(size)
+        guide = _random(self.reference_seed, 1, family.channels, *frames)
+        return torch.cat([picture, guide.expand(self.batch, -1, -1, -1, -1)], dim=2)
 
     def sound(self, family: SmallModel) -> Tensor:
         """The noise that the sound starts from, the same for all. (B, *sound)"""
@@ -90,6 +95,8 @@ class SampleRequest:
         noise = options.pop("noise", None)
         noise = self.latent(family) if noise is None else noise
         empty = torch.zeros_like(noise)
+        if family.references and family.references.within:
+            options["noise_mask"] = torch.ones(1, 1, *noise.shape[2:])
         if family.sound:
             sound = self.sound(family)
             noise, empty = NestedTensor([noise, sound]), NestedTensor([empty, sound * 0])

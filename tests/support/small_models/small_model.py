@@ -27,13 +27,16 @@ class References:
     """Reference latents, given beside the prompt.
 
     grids: tokens of each, as (height, width); none: one as large as the picture. key: of the
-    conditioning. listed: it holds a list of latents rather than one. options: what else must be
-    given with them.
+    conditioning. listed: it holds a list of latents rather than one. frames: of each, as many as
+    the video has if 0. within: they are the last frames of the latent itself, and no conditioning.
+    options: what else must be given with them.
     """
 
     grids: tuple[tuple[int, int], ...] = ((2, 3), (3, 2))
     key: str = "reference_latents"
     listed: bool = True
+    frames: int = 1
+    within: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -91,12 +94,14 @@ class SmallModel:
         """Of the reference latents beside a latent of ``size``."""
         if self.references is None:
             return []
+        if not self.references.frames:
+            return [size]
         same = (*[1] * (len(size) - 2), *size[-2:])
         return [self.latent_size(*grid) for grid in self.references.grids] or [same]
 
     def reference_conditioning(self, generator: Generator, size: tuple[int, ...]) -> Conditioning:
         """{} for a family without references."""
-        if self.references is None:
+        if self.references is None or self.references.within:
             return {}
         latents = [
             torch.randn(1, self.channels, *sides, generator=generator)

@@ -13,6 +13,7 @@ from comfy.model_base import BaseModel
 from torch import Generator
 
 from .small_model import Conditioning, SmallModel
+from .video_settings import WAN
 
 PIXART: dict[str, Any] = {
     "image_model": "pixart_sigma",
@@ -120,4 +121,7 @@ UNREACHED = (
     SmallModel("ACE-Step", NarrowLyrics, ACE, 8, (16, 1), 24, lyrics, grid=(1, 40)),
     SmallModel("Hunyuan3D 2", known.Hunyuan3Dv2, HUNYUAN_3D, 64, (1,), 24, grid=(40,)),
     SmallModel("SeedVR2", known.SeedVR2, SEED_VR2, 16, (1, 2, 2), 24, low_quality, grid=(3, 6, 8)),
+    SmallModel(
+        "Wan, autoregressive", known.WAN21_CausalAR_T2V, WAN, 16, (1, 2, 2), 24, grid=(3, 6, 8)
+    ),
 )

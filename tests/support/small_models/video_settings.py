@@ -19,6 +19,37 @@ WAN: dict[str, Any] = {
     "qk_norm": True,
     "cross_attn_norm": True,
 }
+WAN_CAMERA: dict[str, Any] = {
+    **WAN,
+    "model_type": "camera",
+    "in_dim": 32,
+    "in_dim_control_adapter": 3,
+}
+WAN_HUMO: dict[str, Any] = {**WAN, "model_type": "humo"}
+WAN_S2V: dict[str, Any] = {
+    **WAN,
+    "model_type": "s2v",
+    "audio_dim": 16,
+    "num_audio_token": 4,
+    "audio_inject_layers": [0, 2],
+}
+WAN_ANIMATE: dict[str, Any] = {
+    **WAN,
+    "model_type": "animate",
+    "in_dim": 36,
+    "num_layers": 5,  # each fifth has an adapter for the face
+}
+WAN_SCAIL: dict[str, Any] = {**WAN, "model_type": "scail", "in_dim": 20}
+WAN_DANCER: dict[str, Any] = {
+    **WAN,
+    "model_type": "wandancer",
+    "in_dim": 36,
+    "audio_inject_layers": [0, 2],
+    "music_dim": 16,
+    "music_heads": 2,
+    "music_feature_dim": 8,
+    "music_latent_dim": 16,
+}
 HUNYUAN_VIDEO: dict[str, Any] = {
     "image_model": "hunyuan_video",
     "in_channels": 16,
@@ -61,6 +92,15 @@ LTXV: dict[str, Any] = {
     "num_attention_heads": 2,
     "caption_channels": 24,
     "num_layers": 3,
+}
+LTX_2: dict[str, Any] = {
+    **LTXV,
+    "image_model": "ltxav",
+    "audio_cross_attention_dim": 32,
+    "audio_attention_head_dim": 16,
+    "audio_num_attention_heads": 2,
+    "connector_attention_head_dim": 12,
+    "connector_num_attention_heads": 2,
 }
 COSMOS: dict[str, Any] = {
     "image_model": "cosmos",

@@ -14,6 +14,7 @@ from comfy.model_base import BaseModel
 from torch import Generator
 
 from . import video_settings as small
+from .guided_videos import GUIDED_VIDEOS
 from .images import pooled
 from .small_model import Conditioning, References, SmallModel
 
@@ -48,13 +49,6 @@ def letters_and_vision(generator: Generator, size: tuple[int, ...]) -> Condition
     letters = torch.randn(1, 4, 1472, generator=generator)
     seen_and_read = {"clip_vision_output": seen, "conditioning_byt5small": letters}
     return {**pooled(generator, size), **seen_and_read}
-
-
-def keyframes(generator: Generator, size: tuple[int, ...]) -> Conditioning:
-    """The last frame of the latent is a guide for an earlier moment."""
-    tokens = size[-2] * size[-1]
-    places = torch.randint(0, 64, (1, 3, tokens, 2), generator=generator)
-    return {"keyframe_idxs": places, "concat_mask": torch.ones(1, 1, *size)}
 
 
 def minimax_keyframe(generator: Generator, size: tuple[int, ...]) -> Conditioning:
@@ -166,17 +160,6 @@ VIDEOS = (
         grid=CLIP,
     ),
     SmallModel("LTXV", known.LTXV, small.LTXV, 128, DOT, 24, mask="needed", grid=CLIP),
-    SmallModel(
-        "LTXV with keyframes",
-        known.LTXV,
-        small.LTXV,
-        128,
-        DOT,
-        24,
-        keyframes,
-        mask="needed",
-        grid=CLIP,
-    ),
     SmallModel("Cosmos", known.CosmosT2V, small.COSMOS_VIDEO, 16, FLAT, 24, grid=CLIP, pads=False),
     SmallModel("Cosmos Predict2", known.CosmosT2IPredict2, small.PREDICT2, 16, FLAT, 24, grid=CLIP),
     SmallModel("Anima", SmallAdapter, {**small.PREDICT2, "image_model": "anima"}, 16, FLAT, 24),
@@ -226,4 +209,5 @@ VIDEOS = (
         batches=False,
         sound=(32, 2, 5),
     ),
+    *GUIDED_VIDEOS,
 )
