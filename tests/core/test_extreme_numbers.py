@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 GRIDS = [TokenGrid(16, 16), TokenGrid(1, 64), TokenGrid(64, 1), TokenGrid(5, 7, 3)]
 EVERY_TYPE = pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 HALVES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-COMPARING = ["global", "k-th"]
+COMPARING = ["local", "global", "k-th"]
 KERNELS = pytest.mark.parametrize("attend", [attend_part_on_cpu, attend_part_by_matrices])
 
 
