@@ -82,12 +82,11 @@ def attend_part_by_matrices(
 ) -> Part:
     """As ``attend_part`` on any device, with all scores in memory, in float32.
 
-    float16 holds no score beyond 65504. Of a part whose keys are all hidden by a mask of -inf, the
-    log of the sum would be -inf and the output NaN.
+    float16 holds no score beyond 65504.
     """
     scores = (q.float() * scale) @ k.float().mT
     if bias is not None:
-        scores = scores + bias.float().clamp(min=MASKED)
+        scores = scores + bias
     lse = scores.logsumexp(dim=-1)
     return (scores - lse[..., None]).exp().to(v.dtype) @ v, lse
 

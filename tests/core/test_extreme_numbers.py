@@ -5,15 +5,20 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from token_merge.tome_core import Draws, LayerTokens, MergeSettings, Stream, TokenGrid
-from token_merge.tome_core.partial_attention import (
-    attend_part_by_matrices,
-    attend_part_on_cpu,
-    join_parts,
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Stream,
+    TokenGrid,
+    partial_attention,
 )
+from token_merge.tome_core.partial_attention import attend_part_by_matrices, attend_part_on_cpu
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.proportional import add_size_channels, add_sizes_to_mask
 from token_merge.tome_core.settings import MATCHINGS
+from token_merge.tome_core.window_attention import attend_windows
 
 CPU = torch.device("cpu")
 GRIDS = [TokenGrid(16, 16), TokenGrid(1, 64), TokenGrid(64, 1), TokenGrid(5, 7, 3)]
@@ -74,13 +79,21 @@ def test_a_batch_without_pictures_is_merged_to_one_without_pictures(matching):
 
 @KERNELS
 @EVERY_TYPE
-def test_a_part_whose_keys_a_mask_hides_weighs_nothing(attend, dtype):
-    q, k, v = (torch.randn(2, 3, length, 16).to(dtype) for length in (5, 9, 9))
-    hidden = torch.full((1, 1, 1, 9), float("-inf"), dtype=dtype)
-    read = attend(q, k, v, None, 0.2)
-    exact = read[0].clone()
-    assert torch.equal(join_parts(read, attend(q, k, v, hidden, 0.2)), exact)
-    assert torch.equal(join_parts(attend(q, k, v, hidden, 0.2), read), exact)
+def test_masks_may_hide_all_keys_near_a_query_or_all_beyond(attend, dtype, monkeypatch):
+    monkeypatch.setattr(partial_attention, "choose_kernel", lambda q, v: attend)
+    stream = Stream(TokenGrid(16, 16), before=3, after=2)
+    layer = LayerTokens(stream, None, Draws((7,), CPU), local_window=8)
+    plan = plan_layer(DownsampleSettings(), layer)
+    length, others = stream.length, stream.number_others(CPU)
+    q, k, v = (torch.randn(1, 2, length, 8).to(dtype) for _ in range(3))
+    hidden = torch.full((1, 1, length, length), float("-inf"), dtype=dtype)
+    beyond = hidden.index_fill(-1, others, 0.0)
+    only_others = F.scaled_dot_product_attention(q, k[:, :, others], v[:, :, others], scale=0.3)
+    itself = hidden.masked_fill(torch.eye(length, dtype=torch.bool), 0.0)
+    tolerance = {"rtol": 0.0, "atol": 8 * torch.finfo(dtype).eps}
+    for mask, expected in ((beyond, only_others), (itself, v)):
+        found = attend_windows(plan, q, k, v, mask, 0.3)
+        torch.testing.assert_close(found, expected, **tolerance)
 
 
 @KERNELS
