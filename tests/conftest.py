@@ -51,6 +51,13 @@ def _import_pack() -> None:
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="also the long form of tests that have one"
+    )
+
+
 _put_comfyui_on_path()
 _put_development_packages_on_path()
 _import_pack()

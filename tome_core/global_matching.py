@@ -12,6 +12,10 @@ from .grid import TokenGrid
 from .partition import Destinations
 from .plan import MergePlan
 
+LEAST_NORM = 1e-6
+"""Tokens of less are like no other token. PyTorch's 1e-12 is 0 in float16: a token of zeros would
+have a similarity of NaN, which counts as the highest."""
+
 
 def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> MergePlan:
     """Merge the ``merged`` src tokens that are most similar to a dst into it.
@@ -27,7 +31,7 @@ def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int
     Source: ToMe (arXiv 2210.09461) sec. 3, with the partition of ToMe for SD (arXiv 2303.17604).
     Compares every token with every dst: O(N²·C).
     """
-    unit = F.normalize(metric, dim=-1)
+    unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)
     similarity = unit @ unit[:, dst.flat].mT  # (B, N, D)
     best, which = similarity.max(dim=-1)  # (B, N)
     return absorb_most_similar(best, dst.flat[which], dst, merged)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from .global_matching import absorb_most_similar
+from .global_matching import LEAST_NORM, absorb_most_similar
 from .grid import TokenGrid
 from .partition import Destinations
 from .plan import MergePlan
@@ -36,7 +36,7 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     cells = count_cells(grid, dst)
     tiling = Tiling(grid, cells[0] * dst.stride_y, cells[1] * dst.stride_x)
 
-    unit = F.normalize(metric, dim=-1)
+    unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)
     slots = _number_nearby(tiling, cells, dst.tokens.shape, metric.device)  # (tiles, K)
     nearby = dst.flat.index_select(0, slots.flatten())  # (tiles·K,)
     unit_dst = unit.index_select(1, nearby).unflatten(1, slots.shape)  # (B, tiles, K, C)

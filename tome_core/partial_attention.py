@@ -80,9 +80,13 @@ def join_parts(one: Part, other: Part) -> Tensor:
 def attend_part_by_matrices(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> Part:
-    """As ``attend_part`` on any device, with all scores in memory."""
-    scores = (q * scale) @ k.mT
-    scores = scores.float() if bias is None else scores.float() + bias
+    """As ``attend_part`` on any device, with all scores in memory, in float32.
+
+    float16 holds no score beyond 65504.
+    """
+    scores = (q.float() * scale) @ k.float().mT
+    if bias is not None:
+        scores = scores + bias
     lse = scores.logsumexp(dim=-1)
     return (scores - lse[..., None]).exp().to(v.dtype) @ v, lse
 

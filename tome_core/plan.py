@@ -118,7 +118,7 @@ class MergePlan:
         if x.ndim == 4:
             return split_heads(self.merge(join_heads(x)), x.shape[1])
         rows = x.flatten(0, 1)  # (B·N, C)
-        if x.device.type == "mps":
+        if not takes_means(x):
             merged = mean_by_index_add(rows, self._slot_rows, self.sizes)
         else:
             order, bounds = self._segments
@@ -148,8 +148,17 @@ def _number_bounds(slots: int, device: torch.device) -> Tensor:
     return torch.arange(slots + 1, dtype=torch.int32, device=device)
 
 
+def takes_means(x: Tensor) -> bool:
+    """Whether ``embedding_bag`` gives means of tokens like these.
+
+    Apple's GPUs have none. On a CPU it rounds the sum to the type of the tokens before it divides,
+    and float16 holds no sum beyond 65504.
+    """
+    return x.device.type != "mps" and (x.device.type, x.dtype) != ("cpu", torch.float16)
+
+
 def mean_by_index_add(rows: Tensor, slot_of_row: Tensor, counts: Tensor) -> Tensor:
-    """Mean of the rows of each slot, for devices without ``embedding_bag``.
+    """Mean of the rows of each slot, where ``embedding_bag`` gives none.
 
     rows: (B·N, C). slot_of_row: (B·N,). counts: (B, M) rows of each slot. Returns (B·M, C).
     """

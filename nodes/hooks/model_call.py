@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, Protocol
 
 import torch
@@ -31,6 +32,9 @@ KEY = "token_merge"
 class Run:
     """One pass of a sampler; dropped at its end.
 
+    ComfyUI's MultiGPU nodes call the model on all devices at once, each in a thread of its own.
+    Whatever these calls do here is a single operation of a dict, a set or a counter.
+
     Args:
         sigmas: its noise levels, descending.
         report: what was reduced and skipped so far.
@@ -40,8 +44,8 @@ class Run:
             several times for one.
         windows: the windows of the settings, as noise levels.
         plans: those that layers share.
-        calls: how many calls of the model there were.
-        visits: for each noise level, the predictions that were asked for.
+        visits: for each noise level, the predictions that were asked for, by their number, and
+            how many there were before.
     """
 
     sigmas: tuple[float, ...]
@@ -51,8 +55,8 @@ class Run:
     prediction: int = 0
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlan] = field(default_factory=dict)
-    calls: int = 0
-    visits: dict[float, list[int]] = field(default_factory=dict)
+    visits: dict[float, dict[int, int]] = field(default_factory=dict)
+    _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)
 
@@ -62,18 +66,15 @@ class Run:
 
     def begin_call(self, images: Hashable) -> int:
         """The number of the call."""
-        self.calls += 1
         self._calls_of[images] += 1
         if self._calls_of[images] > 1:
             self._repeated.add(images)
-        return self.calls
+        return next(self._numbers)
 
     def count_visits(self, sigma: float) -> int:
         """How many earlier predictions there were at this noise level."""
-        predictions = self.visits.setdefault(sigma, [])
-        if self.prediction not in predictions:
-            predictions.append(self.prediction)
-        return predictions.index(self.prediction)
+        earlier = self.visits.setdefault(sigma, {})
+        return earlier.setdefault(self.prediction, len(earlier))
 
     def keeps_plans(self, images: Hashable) -> bool:
         """False where one prediction had several calls with the same prompts.

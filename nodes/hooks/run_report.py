@@ -68,15 +68,19 @@ class RunReport:
             self.of(settings).skipped.setdefault(reason, set()).add(layer)
 
     def describe(self, settings: Settings) -> Outcome:
-        """What the node with these settings did so far."""
+        """What the node with these settings did so far.
+
+        Copies are read: calls on other devices go on meanwhile, and add to the report.
+        """
         node = self.of(settings)
-        skipped = (
-            f"{_count(layers)} skipped: {reason} ({_name(layers)})"
-            for reason, layers in node.skipped.items()
-        )
+        reduced = [(counts, layers.copy()) for counts, layers in node.reduced.copy().items()]
+        skipped = [(reason, layers.copy()) for reason, layers in node.skipped.copy().items()]
         return Outcome(
-            done=tuple(_describe(*counts, layers) for counts, layers in node.reduced.items()),
-            left=(*skipped, *sorted(node.notes | self.notes)),
+            done=tuple(_describe(*counts, layers) for counts, layers in reduced),
+            left=(
+                *(f"{_count(many)} skipped: {why} ({_name(many)})" for why, many in skipped),
+                *sorted(node.notes | self.notes),
+            ),
         )
 
     def explain_idle(self, settings: Settings, otherwise: str) -> str:

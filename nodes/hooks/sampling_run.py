@@ -96,9 +96,10 @@ def wrap_model_call(
 def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -> ModelCall:
     # The one number that is read from the device in a call.
     sigma = float(t.max())
-    windows = {settings.window for settings in stack.settings}
-    for window in windows - run.windows.keys():
-        run.windows[window] = window.find_sigmas(inputs.base_model.model_sampling.percent_to_sigma)
+    for window in (settings.window for settings in stack.settings):
+        if window not in run.windows:
+            percent_to_sigma = inputs.base_model.model_sampling.percent_to_sigma
+            run.windows[window] = window.find_sigmas(percent_to_sigma)
     latent = inputs.latent
     images = (*inputs.options.get("uuids", ()), len(latent), latent.device)
     return ModelCall(

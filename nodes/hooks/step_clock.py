@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 
 from ...tome_core.settings import Settings
@@ -22,21 +23,28 @@ class StepClock:
     """Marks when each step begins.
 
     It is read right after the noise level came from the device: all earlier work is done then.
+    Calls on several devices may mark the same step at once.
     """
 
-    steps: list[_Step] = field(default_factory=list)
+    marks: list[_Step] = field(default_factory=list)
 
     def mark(self, number: int, active: tuple[Settings, ...]) -> None:
         """A call of the model in this step begins, in which these settings act."""
-        if not self.steps or self.steps[-1].number != number:
-            self.steps.append(_Step(number, time.perf_counter(), active))
+        if not self.marks or self.marks[-1].number != number:
+            self.marks.append(_Step(number, time.perf_counter(), active))
+
+    @property
+    def steps(self) -> list[_Step]:
+        """The first mark of each step."""
+        return [next(same) for _, same in groupby(self.marks, key=lambda step: step.number)]
 
     def describe(self, settings: Settings) -> str:
         """To be called when the run is over."""
-        if not self.steps:
+        steps = self.steps
+        if not steps:
             return ""
         end = time.perf_counter()
-        text = f"{(end - self.steps[0].began) / len(self.steps):.2f} s per step"
+        text = f"{(end - steps[0].began) / len(steps):.2f} s per step"
         exact = [seconds for active, seconds in self._time_steps(end) if not active]
         reduced = [seconds for active, seconds in self._time_steps(end) if settings in active]
         if exact and reduced:
@@ -48,8 +56,9 @@ class StepClock:
 
     def _time_steps(self, end: float) -> Iterator[tuple[tuple[Settings, ...], float]]:
         """What acts, and the seconds. Without the first step, which also warms up the device."""
-        ends = [step.began for step in self.steps[1:]] + [end]
-        for step, ended in list(zip(self.steps, ends, strict=True))[1:]:
+        steps = self.steps
+        ends = [step.began for step in steps[1:]] + [end]
+        for step, ended in list(zip(steps, ends, strict=True))[1:]:
             yield step.active, ended - step.began
 
 

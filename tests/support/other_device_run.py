@@ -37,7 +37,7 @@ def run_on_both(
         here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
         if not found:
             device = OtherDevice()
-            there = _call_on(device, model, apply_model, call)
+            there = call_on(device, apply_model, call)
             found.append(TwoDevices((here, there.held), tuple(device.crossings)))
         return here
 
@@ -49,7 +49,7 @@ def put_on_other_device(model: ModelPatcher, monkeypatch: pytest.MonkeyPatch) ->
     """A clone whose calls are all computed on the other device."""
 
     def call_there(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Any:
-        return _call_on(OtherDevice(), model, apply_model, call).held
+        return call_on(OtherDevice(), apply_model, call).held
 
     return _watch(model, call_there, monkeypatch)
 
@@ -64,7 +64,7 @@ def record_operations(
 
     def call_twice(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
         device = OperationRecord()
-        _call_on(device, model, apply_model, call)
+        call_on(device, apply_model, call)
         found.append(device.operations)
         here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
         return here
@@ -83,16 +83,11 @@ def _watch(
     return watched
 
 
-def _call_on(
-    device: OtherDevice,
-    model: ModelPatcher,
-    apply_model: Callable[..., Tensor],
-    call: dict[str, Any],
-) -> Any:
-    """The call's result, computed on ``device``."""
+def call_on(device: OtherDevice, apply_model: Any, call: dict[str, Any]) -> Any:
+    """The call's result, computed on ``device``. apply_model: the method of the model."""
     tensors = {k: v for k, v in call["c"].items() if k != "transformer_options"}
     options = call["c"]["transformer_options"]
-    with moved(model.model), device:
+    with moved(apply_model.__self__), device:
         return apply_model(
             move(call["input"]),
             move(call["timestep"]),

@@ -1,0 +1,103 @@
+"""ComfyUI's MultiGPU CFG Split: each prompt on a device of its own, in a thread of its own."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import pytest
+import torch
+from support.other_device_run import ONE_READ
+from support.two_devices import (
+    FIRST,
+    SECOND,
+    Calls,
+    compute_second_elsewhere,
+    have_two_devices,
+    load,
+    split,
+)
+
+EVERY_NAME = pytest.mark.parametrize("name", ["SD15", "Flux"])
+EVERY_WAY = pytest.mark.parametrize(
+    "way", ["merge", "every option", "interleaved", "window", "both"]
+)
+# Heun asks twice at each noise level but the first, so that what is drawn goes by visits too.
+STEPS = {"steps": 3, "sampler": "heun"}
+
+
+@pytest.fixture
+def reduce(token_merge, token_downsample):
+    """Nodes by the way in which they reduce; each takes a model."""
+    everything = {"merge_cross_attention": True, "merge_mlp": True, "refresh_steps": 2}
+    return {
+        "merge": token_merge,
+        "every option": partial(token_merge, **everything),
+        "interleaved": partial(token_downsample, local_window="off"),
+        "window": partial(token_downsample, local_window="8"),
+        "both": lambda model: token_downsample(token_merge(model, target="queries")),
+    }
+
+
+@pytest.fixture
+def model(name, monkeypatch):
+    have_two_devices(monkeypatch)
+    return _load_once(name)
+
+
+_load_once = cache(load)
+
+
+@pytest.fixture
+def apart(monkeypatch, denoise):
+    """A run on one device that calls the model once for each prompt."""
+
+    def run(model, **options):
+        with monkeypatch.context() as patching:
+            patching.setattr(type(model), "get_free_memory", lambda *_: 1)
+            return denoise(model, **options)
+
+    return run
+
+
+@EVERY_NAME
+@EVERY_WAY
+def test_two_devices_give_the_picture_and_the_report_of_one(
+    name, way, model, reduce, apart, denoise, messages
+):
+    ours = reduce[way](model)
+    expected = apart(ours, **STEPS)
+    said = messages()
+    assert said
+    for on_two in (split(ours), reduce[way](split(model))):
+        calls = Calls()
+        before = len(messages())
+        with calls.watch(on_two) as watched:
+            assert torch.equal(denoise(watched, **STEPS), expected)
+        assert messages()[before:] == said
+        assert calls.devices.count(SECOND) == calls.devices.count(FIRST) == 5
+        assert {len(threads) for threads in calls.threads.values()} == {1}
+        assert len(set().union(*calls.threads.values())) == 2
+    assert not torch.equal(expected, apart(model, **STEPS))
+
+
+@EVERY_NAME
+@EVERY_WAY
+def test_nothing_of_one_device_reaches_the_other(
+    name, way, model, reduce, apart, denoise, monkeypatch
+):
+    ours, crossings = reduce[way](model), []
+    expected = apart(ours, steps=2)
+    found = denoise(compute_second_elsewhere(split(ours), crossings, monkeypatch), steps=2)
+    assert [(each.kind, each.operation) for each in crossings] == 2 * ONE_READ
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["SD15"])
+def test_an_error_in_a_thread_stops_the_run(model, token_merge, denoise, messages, monkeypatch):
+    def plan_layer(*args):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("token_merge.nodes.hooks.planner.plan_layer", plan_layer)
+    with pytest.raises(ValueError, match="a defect"):
+        denoise(split(token_merge(model)))
+    assert messages() == []

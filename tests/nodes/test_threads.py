@@ -1,0 +1,102 @@
+"""Two runs at once on one model. ComfyUI's server runs one at a time; scripts may not."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import Barrier, get_ident
+
+import pytest
+import torch
+from support.at_once import keep_together, run_at_once
+from token_merge.nodes.hooks.model_call import Run
+from token_merge.nodes.hooks.run_report import RunReport
+from token_merge.nodes.hooks.step_clock import StepClock
+from token_merge.tome_core.settings import MergeSettings
+
+MERGE_ALL = {"merge_cross_attention": True, "merge_mlp": True, "refresh_steps": 2}
+
+
+@pytest.fixture(params=["SD15", "Flux"])
+def model(request, unet):
+    return unet(request.param)
+
+
+def reduce_in_every_way(model, token_merge, token_downsample):
+    window = {"local_window": "8"}
+    return {
+        "plain": model,
+        "merge": token_merge(model, **MERGE_ALL),
+        "downsample": token_downsample(model),
+        "window": token_downsample(model, **window),
+        "both": token_downsample(token_merge(model, target="queries")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("way", "clones"),
+    [("plain", 1), ("merge", 1), ("merge", 2), ("downsample", 1), ("window", 1), ("both", 1)],
+)
+def test_two_runs_at_once_are_as_one_after_the_other(
+    way, clones, model, token_merge, token_downsample, denoise, messages
+):
+    reduced = reduce_in_every_way(model, token_merge, token_downsample)[way]
+    sizes = [(16, 16), (24, 16)]
+    alone = [denoise(reduced, size=size) for size in sizes]
+    said = messages()
+    models = [reduced, reduced.clone() if clones == 2 else reduced]
+    runs = zip(keep_together(models), sizes, strict=True)
+    together = run_at_once(*(partial(denoise, each, size=size) for each, size in runs))
+    for one, other in zip(together, alone, strict=True):
+        assert torch.equal(one, other)
+    assert sorted(messages()) == sorted(2 * said)
+
+
+def test_calls_at_once_are_counted_as_they_are_one_after_the_other():
+    def count(run):
+        numbers = [run.begin_call(get_ident()) for _ in range(200)]
+        return numbers, [run.count_visits(float(n)) for n in range(20)]
+
+    for _ in range(100):
+        run = Run((1.0, 0.0))
+        for prediction in range(2):
+            run.begin_prediction()
+            (numbers, visits), (others, visits_of_others) = run_at_once(
+                *[partial(count, run) for _ in range(2)]
+            )
+            assert len({*numbers, *others}) == 400
+            assert visits == visits_of_others == [prediction] * 20
+
+
+def test_a_report_is_read_while_another_call_adds_to_it():
+    settings = MergeSettings()
+    layers = range(200)
+
+    def add(report):
+        for layer in layers:
+            report.reduce(settings, layer, layer, 1, 1)
+            report.skip([settings], layer, f"reason {layer}")
+        return report.describe(settings)
+
+    def read(report):
+        return [report.describe(settings) for _ in range(20)][-1]
+
+    for _ in range(50):
+        report = RunReport()
+        outcome, _ = run_at_once(partial(add, report), partial(read, report))
+        assert len(outcome.done) == len(outcome.left) == len(layers)
+
+
+def test_a_step_that_two_calls_begin_at_once_is_one_step():
+    barrier = Barrier(2, timeout=60)
+
+    class Number(int):
+        """Of a step; it is compared by both threads before either goes on."""
+
+        def __ne__(self, other):
+            barrier.wait()
+            return int(self) != other
+
+    clock = StepClock()
+    clock.mark(0, ())
+    run_at_once(*[partial(clock.mark, Number(1), ()) for _ in range(2)])
+    assert [int(step.number) for step in clock.steps] == [0, 1]

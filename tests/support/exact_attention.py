@@ -1,0 +1,133 @@
+"""One reduced attention call of a transformer, and what it would give without rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pytest
+import torch
+from comfy.ldm.modules.attention import attention_pytorch
+from token_merge.nodes.hooks import attention_call
+from token_merge.nodes.hooks.model_call import KEY, Attached, ModelCall, Run
+from token_merge.nodes.hooks.planner import LayerPlans, plan_attention
+from token_merge.nodes.hooks.settings_stack import AppliedNode, SettingsStack
+from token_merge.nodes.hooks.transformer import attention
+from token_merge.nodes.hooks.transformer.attach import Transformer
+from token_merge.nodes.hooks.transformer.families import FAMILIES
+from token_merge.nodes.hooks.transformer.layout import Layout
+from token_merge.tome_core import Settings, Stream
+from torch import Tensor
+
+from .window_reference import attend_densely
+
+FLUX = FAMILIES["comfy.ldm.flux.model.Flux"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """stream: the prompt's tokens and the picture's. channels: of each head."""
+
+    stream: Stream
+    heads: int
+    channels: int
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of a smooth picture, in float64. Keys are near their query's.
+
+        Scores have a standard deviation of about 2, so a query reads some keys much more than
+        others.
+        """
+        generator = torch.Generator().manual_seed(0)
+        grid = self.stream.grid
+        rough = torch.randn(3 * self.heads * self.channels, 8, 8, generator=generator)
+        smooth = torch.nn.functional.interpolate(
+            rough[None], (grid.height, grid.width), mode="bicubic"
+        )
+        picture = smooth[0].flatten(1).unflatten(0, (3, 1, self.heads, self.channels)).mT
+        picture = picture + 0.3 * torch.randn(picture.shape, generator=generator)
+        prompt = torch.randn(
+            3, 1, self.heads, self.stream.before, self.channels, generator=generator
+        )
+        q, k, v = torch.cat([prompt, picture], dim=-2).double()
+        q = (q + k) * math.sqrt(2)
+        return q, k, v
+
+
+@dataclass(frozen=True)
+class ReducedCall:
+    """Tensors as they were given, and what came of them. plans: what was reduced."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    out: Tensor
+    plans: LayerPlans
+
+    def find_exact(self) -> Tensor:
+        """The same mean of the same tokens in float64. (1, L, H·D)"""
+        plans, scale = self.plans, self.q.shape[-1] ** -0.5
+        q, k, v = (x.double() for x in (self.q, self.k, self.v))
+        if plans.window:
+            return join(attend_densely(plans.window, q, k, v, None, scale))
+        if plans.queries:
+            q = plans.queries.choose(q)
+        if plans.keys:
+            k, v = plans.keys.choose(k), plans.keys.merge(v)
+        if plans.groups:
+            q = plans.groups.split(q)
+        scores = q @ k.mT * scale
+        if plans.sizes is not None:
+            scores = scores + plans.sizes.double().log()[:, None, None]
+        return join(plans.restore(scores.softmax(-1) @ v))
+
+
+def join(x: Tensor) -> Tensor:
+    """(1, H, L, D) -> (1, L, H·D)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def attend_reduced(
+    shape: Shape,
+    several: Sequence[Settings],
+    tensors: tuple[Tensor, Tensor, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    masks_are_free: bool = True,
+) -> ReducedCall:
+    """A call of ComfyUI's attention as a block of Flux makes it, with these settings on the model.
+
+    masks_are_free: as on a CPU; False as on a GPU.
+    """
+    found: list[LayerPlans] = []
+
+    def plan_and_keep(*args: object) -> LayerPlans | None:
+        plans = plan_attention(*args)
+        assert plans
+        found.append(plans)
+        return plans
+
+    q, k, v = tensors
+    stack = SettingsStack((1,), tuple(map(AppliedNode, several)))
+    run = Run((1.0, 0.0))
+    model = ModelCall(0, stack, tuple(several), 0.7, 0, 0, "images", run)
+    grid = shape.stream.grid
+    layout = Layout(FLUX, grid, 0, 0, shape.stream.before, ())
+    call = attention.TransformerCall(model, layout, 0, 1, None)
+    options = {KEY: replace(Attached(Transformer(FLUX), stack, run=run), call=call)}
+    with monkeypatch.context() as patching:
+        patching.setattr(attention, "plan_attention", plan_and_keep)
+        patching.setattr(attention_call, "masks_are_free", lambda device: masks_are_free)
+        out = attention.attend(
+            attention_pytorch,
+            q,
+            k,
+            v,
+            shape.heads,
+            skip_reshape=True,
+            transformer_options={**options, "block_index": 0, "block_type": "double"},
+        )
+    return ReducedCall(q, k, v, out, found[0])
