@@ -17,10 +17,11 @@ from token_merge.nodes.hooks.settings_stack import AppliedNode, SettingsStack
 from token_merge.nodes.hooks.transformer import attention
 from token_merge.nodes.hooks.transformer.attach import Transformer
 from token_merge.nodes.hooks.transformer.families import FAMILIES
-from token_merge.nodes.hooks.transformer.layout import Layout
+from token_merge.nodes.hooks.transformer.layout import read_layout
 from token_merge.tome_core import Settings, Stream
 from torch import Tensor
 
+from .unets import build_unet
 from .window_reference import attend_densely
 
 FLUX = FAMILIES["comfy.ldm.flux.model.Flux"]
@@ -114,8 +115,10 @@ def attend_reduced(
     stack = SettingsStack((1,), tuple(map(AppliedNode, several)))
     run = Run((1.0, 0.0))
     model = ModelCall(0, stack, tuple(several), 0.7, 0, 0, "images", run)
-    grid = shape.stream.grid
-    layout = Layout(FLUX, grid, 0, 0, shape.stream.before, ())
+    flux, stream = build_unet("Flux").model.diffusion_model, shape.stream
+    height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
+    latent, prompt = torch.empty(1, 4, height, width), torch.empty(1, stream.before, 32)
+    layout = read_layout(FLUX, flux, latent, prompt, {})
     call = attention.TransformerCall(model, layout, 0, 1, None)
     options = {KEY: replace(Attached(Transformer(FLUX), stack, run=run), call=call)}
     with monkeypatch.context() as patching:
