@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -35,7 +34,7 @@ def _put_development_packages_on_path() -> None:
     Last, so that ``nodes`` remains ComfyUI's own module.
     """
     sys.path += [str(ROOT), str(ROOT / "tests")]
-    pytest.register_assert_rewrite("support")
+    pytest.register_assert_rewrite("support", "interplay")
 
 
 def _import_pack() -> None:
@@ -63,6 +62,20 @@ _put_development_packages_on_path()
 _import_pack()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("our nodes beside others (tests/interplay)")
+    group.addoption(
+        "--every-mode",
+        action="store_true",
+        help="try each of our modes with each other node in both orders, not only two modes",
+    )
+    group.addoption(
+        "--write-compatibility",
+        action="store_true",
+        help="with --every-mode: write what was found into docs/compatibility.md",
+    )
+
+
 @pytest.fixture(autouse=True)
 def same_random_numbers() -> None:
     """What a test draws does not depend on the tests before it."""
@@ -74,26 +87,14 @@ def same_random_numbers() -> None:
 @pytest.fixture(scope="session")
 def token_merge() -> Callable[..., ModelPatcher]:
     """The node Token Merge (Advanced) with its defaults, except what the test names."""
-    return _node("TokenMergeAdvanced")
+    from support.our_nodes import our_node
+
+    return our_node("TokenMergeAdvanced")
 
 
 @pytest.fixture(scope="session")
 def token_downsample() -> Callable[..., ModelPatcher]:
     """The node Token Downsample (Advanced) with its defaults, except what the test names."""
-    return _node("TokenDownsampleAdvanced")
+    from support.our_nodes import our_node
 
-
-def _node(node_id: str) -> Callable[..., ModelPatcher]:
-    from token_merge import comfy_entrypoint
-
-    extension = asyncio.run(comfy_entrypoint())
-    nodes = {node.GET_SCHEMA().node_id: node for node in asyncio.run(extension.get_node_list())}
-    node = nodes[node_id]
-    defaults = {
-        widget.id: widget.default for widget in node.GET_SCHEMA().inputs if widget.id != "model"
-    }
-
-    def execute(model: ModelPatcher, **inputs: Any) -> ModelPatcher:
-        return node.execute(model, **{**defaults, **inputs}).args[0]
-
-    return execute
+    return our_node("TokenDownsampleAdvanced")

@@ -1,0 +1,91 @@
+"""Pictures with and without the nodes, each sampled once in a run of the tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+from comfy.model_patcher import ModelPatcher
+from token_merge.nodes.hooks.registry import listen
+from token_merge.nodes.hooks.run_report import RunSummary
+from torch import Tensor
+
+from .kinds import Kind
+from .modes import Mode
+from .other import Order, Other
+
+DONE = re.compile(r"\d+ layers?: [\d,]+ tokens")
+"""How a line of the report begins that says what was reduced."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """latent: what the sampler ends with. calls: of the model.
+
+    done, left: what our nodes reported, as (name of a node, line).
+    """
+
+    latent: Tensor
+    calls: int
+    done: tuple[tuple[str, str], ...]
+    left: tuple[tuple[str, str], ...]
+
+
+@cache
+def sample_plain(kind: Kind) -> Picture:
+    return paint(kind, None, None, "before")
+
+
+@cache
+def sample_ours(kind: Kind, mode: Mode) -> Picture:
+    return paint(kind, None, mode, "before")
+
+
+@cache
+def sample_other(kind: Kind, other: Other) -> Picture:
+    return paint(kind, other, None, "before")
+
+
+@cache
+def sample_both(kind: Kind, other: Other, mode: Mode, order: Order) -> Picture:
+    return paint(kind, other, mode, order)
+
+
+def paint(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> Picture:
+    """Sample anew."""
+    model = other.build_model(kind) if other else kind.build()
+    call = other.make_call(kind) if other else kind.call()
+    if mode and order == "before":
+        model = mode.put_on(model)
+    if other:
+        model = other.patch_model(model)
+    if mode and order == "after":
+        model = mode.put_on(model)
+    said: list[tuple[str, str]] = []
+    model = listen(model, lambda summary: _collect(summary, said))
+    with _count_calls(model, kind.entry) as calls:
+        latent = call.sample(model)
+    return Picture(
+        latent,
+        len(calls),
+        tuple(each for each in said if DONE.match(each[1])),
+        tuple(each for each in said if not DONE.match(each[1])),
+    )
+
+
+def _collect(summary: RunSummary, said: list[tuple[str, str]]) -> None:
+    said += summary.lines
+
+
+@contextmanager
+def _count_calls(model: ModelPatcher, entry: str) -> Iterator[list[None]]:
+    calls: list[None] = []
+    module = model.model.diffusion_model.get_submodule(entry)
+    hook = module.register_forward_pre_hook(lambda *_: calls.append(None))
+    try:
+        yield calls
+    finally:
+        hook.remove()
