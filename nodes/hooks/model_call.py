@@ -71,13 +71,17 @@ class Run:
             self._repeated.add(images)
         return next(self._numbers)
 
+    def note_repeat(self, images: Hashable) -> None:
+        """Within one call the model ran again with the same prompts."""
+        self._repeated.add(images)
+
     def count_visits(self, sigma: float) -> int:
         """How many earlier predictions there were at this noise level."""
         earlier = self.visits.setdefault(sigma, {})
         return earlier.setdefault(self.prediction, len(earlier))
 
     def keeps_plans(self, images: Hashable) -> bool:
-        """False where one prediction had several calls with the same prompts.
+        """False where the model ran several times with the same prompts for one prediction.
 
         These are tiles or context windows: different pictures, which cannot be told apart.
         """
@@ -86,11 +90,15 @@ class Run:
 
 @dataclass(frozen=True)
 class SharedPlan:
-    """plan: or why there is none. call: number of the call that made it. age: its period."""
+    """plan: or why there is none. call: number of the call that made it. age: its period.
+
+    readers: (number of a call, key of a layer) of those that took it.
+    """
 
     plan: Plan | WindowPlan | Skipped
     call: int
     age: int
+    readers: set[Hashable]
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,9 @@ def plan_attention(
             call.stack.resolutions,
             0 if no_window else local_window,
         )
-        plan = _share_plan(call, settings, tokens) if shared else plan_layer(settings, tokens)
+        plan = (
+            _share_plan(call, settings, layer, tokens) if shared else plan_layer(settings, tokens)
+        )
         if isinstance(plan, Skipped):
             report.skip([settings], layer, plan.reason)
             continue
@@ -144,15 +146,21 @@ def plan_attention(
 
 
 def _share_plan(
-    call: ModelCall, settings: Settings, tokens: LayerTokens
+    call: ModelCall, settings: Settings, layer: Layer, tokens: LayerTokens
 ) -> Plan | WindowPlan | Skipped:
     """The plan that all layers with this stream share in one call, and keep for some steps."""
     name = (settings, tokens.stream, call.images)
     age = call.step // settings.refresh_steps
     shared = call.run.plans.get(name)
+    reader = (call.number, layer.key)
+    if shared and reader in shared.readers:
+        # Between our hooks another node runs the model on one tile after the other.
+        call.run.note_repeat(call.images)
+        shared = None
     keeps = call.run.keeps_plans(call.images)
     if shared and (shared.call == call.number or (keeps and shared.age == age)):
+        shared.readers.add(reader)
         return shared.plan
     plan = plan_layer(settings, tokens)
-    call.run.plans[name] = SharedPlan(plan, call.number, age)
+    call.run.plans[name] = SharedPlan(plan, call.number, age, {reader})
     return plan

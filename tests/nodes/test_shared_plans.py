@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from comfy.patcher_extension import WrappersMP
 from token_merge.nodes.hooks import planner
 
 
@@ -50,10 +51,28 @@ def sample_in_tiles(apply, call):
     return torch.cat(halves, dim=2)
 
 
-@pytest.mark.parametrize("refresh_steps", [1, 2, 100])
-def test_tiles_of_one_step_never_share_a_plan(refresh_steps, plans, unet, token_merge, denoise):
-    model = token_merge(unet("SD15"), refresh_steps=refresh_steps)
+def tile_around(model):
+    """Tiles by a model function wrapper, around all our hooks."""
     model.set_model_unet_function_wrapper(sample_in_tiles)
+
+
+def tile_inside(model):
+    """Tiles by a wrapper around the diffusion model, between our hooks."""
+
+    def wrap(executor, x, *args, **kwargs):
+        halves = [executor(half.clone(), *args, **kwargs) for half in x.chunk(2, dim=2)]
+        return torch.cat(halves, dim=2)
+
+    model.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "tiles", wrap)
+
+
+@pytest.mark.parametrize("tile", [tile_around, tile_inside])
+@pytest.mark.parametrize("refresh_steps", [1, 2, 100])
+def test_tiles_of_one_step_never_share_a_plan(
+    refresh_steps, tile, plans, unet, token_merge, denoise
+):
+    model = token_merge(unet("SD15"), refresh_steps=refresh_steps)
+    tile(model)
     denoise(model, size=(32, 16), steps=3)
     assert len(plans) == 2 * 3, "each tile of each step has a plan of its own"
 
