@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import comfy.supported_models
@@ -56,6 +56,11 @@ def call_unet(side: int) -> SamplerCall:
         [[torch.randn(1, 7, 32, generator=generator), {"pooled_output": pooled}]] for _ in range(2)
     )
     return SamplerCall(noise, torch.zeros_like(noise), positive, negative, "normal")
+
+
+def call_larger_unet(call: SamplerCall) -> SamplerCall:
+    """With the prompts of ``call``, a picture that can be cut into tiles."""
+    return replace(call_unet(32), positive=call.positive, negative=call.negative)
 
 
 def call_transformer(family: SmallModel, grid: tuple[int, ...]) -> SamplerCall:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal
 
 from comfy.model_patcher import ModelPatcher
@@ -50,11 +52,14 @@ class Other:
         patch: what it does to a MODEL.
         change: what it does to the call of the sampler.
         build: the model, where it is another than the kind's.
+        situation: in which the sampler runs.
         changes_picture: False where the picture is bit-equal to the one without it.
         skips_calls: whether the model is called less often than without it.
         same_in_both_orders: whether the picture is bit-equal with our nodes before and after it.
         most_error: of our nodes beside it, over their error without it.
+        slow: a cell takes seconds, so that the short form of the test leaves it out.
         limits: where it does less than work.
+        note: for the table, a sentence without its full stop.
         not_tried: kinds that it exists for and is not tried on, each with the reason.
     """
 
@@ -63,11 +68,14 @@ class Other:
     patch: Callable[[ModelPatcher], ModelPatcher] | None = None
     change: Callable[[SamplerCall], SamplerCall] | None = None
     build: Callable[[], ModelPatcher] | None = None
+    situation: Callable[[], AbstractContextManager[Any]] | None = None
     changes_picture: bool = True
     skips_calls: bool = False
     same_in_both_orders: bool = True
     most_error: float = 3.0
+    slow: bool = False
     limits: tuple[Limit, ...] = ()
+    note: str = ""
     not_tried: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -78,6 +86,15 @@ class Other:
         """What changes the call alone is neither before nor after our nodes."""
         return ("before", "after") if self.patch else ("before",)
 
+    @cache  # noqa: B019
+    def remove_last(self) -> Other | None:
+        """What the row is compared with: all that it needs, without the other node itself."""
+        needs = {"build": self.build, "change": self.change, "patch": self.patch}
+        chosen = [name for name, need in needs.items() if need]
+        if len(chosen) < 2:
+            return None
+        return replace(self, situation=None, **{chosen[-1]: None})
+
     def find_limit(self, kind: Kind, mode: Mode, order: Order) -> Limit | None:
         return next((each for each in self.limits if each.concerns(kind, mode, order)), None)
 
@@ -86,6 +103,9 @@ class Other:
 
     def patch_model(self, model: ModelPatcher) -> ModelPatcher:
         return self.patch(model) if self.patch else model
+
+    def enter(self) -> AbstractContextManager[Any]:
+        return self.situation() if self.situation else nullcontext()
 
     def make_call(self, kind: Kind) -> SamplerCall:
         return self.change(kind.call()) if self.change else kind.call()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
@@ -35,27 +35,13 @@ class Picture:
 
 
 @cache
-def sample_plain(kind: Kind) -> Picture:
-    return paint(kind, None, None, "before")
-
-
-@cache
-def sample_ours(kind: Kind, mode: Mode) -> Picture:
-    return paint(kind, None, mode, "before")
-
-
-@cache
-def sample_other(kind: Kind, other: Other) -> Picture:
-    return paint(kind, other, None, "before")
-
-
-@cache
-def sample_both(kind: Kind, other: Other, mode: Mode, order: Order) -> Picture:
+def sample_once(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> Picture:
+    """As ``paint``, remembered."""
     return paint(kind, other, mode, order)
 
 
 def paint(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> Picture:
-    """Sample anew."""
+    """Sample anew, without the other node or without ours where there is none."""
     model = other.build_model(kind) if other else kind.build()
     call = other.make_call(kind) if other else kind.call()
     if mode and order == "before":
@@ -66,7 +52,8 @@ def paint(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> P
         model = mode.put_on(model)
     said: list[tuple[str, str]] = []
     model = listen(model, lambda summary: _collect(summary, said))
-    with _count_calls(model, kind.entry) as calls:
+    situation = other.enter() if other else nullcontext()
+    with situation, _count_calls(model, kind.entry) as calls:
         latent = call.sample(model)
     return Picture(
         latent,

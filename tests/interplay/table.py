@@ -73,6 +73,8 @@ def _describe(kind: Kind, other: Other, notes: list[str]) -> str:
     if not other.same_in_both_orders:
         note = "The two orders give different pictures."
         text = _refer(text or "works", note, notes)
+    if other.note:
+        text = _refer(text or "works", f"{other.note}.", notes)
     return text or "works"
 
 

@@ -1,9 +1,24 @@
 """The other nodes, one file for each group of them."""
 
 from ..other import Other
-from . import guidance, wrappers
+from . import (
+    attention,
+    conditioning,
+    controls,
+    guidance,
+    schedule,
+    unet_features,
+    weights,
+    wrappers,
+)
 
 OTHERS: tuple[Other, ...] = (
+    *weights.OTHERS,
+    *attention.OTHERS,
     *guidance.OTHERS,
+    *unet_features.OTHERS,
+    *schedule.OTHERS,
+    *conditioning.OTHERS,
+    *controls.OTHERS,
     *wrappers.OTHERS,
 )

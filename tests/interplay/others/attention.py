@@ -1,0 +1,207 @@
+"""Nodes that change attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+from unittest.mock import patch
+
+import comfy.supported_models
+import torch
+from comfy.ldm.modules.attention import optimized_attention
+from comfy.model_patcher import ModelPatcher
+from comfy_extras.nodes_attention_multiply import UNetSelfAttentionMultiply
+from comfy_extras.nodes_hypernetwork import HypernetworkLoader
+from comfy_extras.nodes_hypertile import HyperTile
+from comfy_extras.nodes_tomesd import TomePatchModel
+from support.unets import build_unet
+from token_merge.nodes.hooks import attention_call
+from torch import Tensor
+
+from benchmarks.random_models import build_model, fill_weights
+
+from ..files import save
+from ..kinds import SHALLOW, UNETS, call_larger_unet
+from ..other import Limit, Other, run_node
+
+OVERRIDE = "optimized_attention_override"
+SAGE_SIZES = (64, 128)
+NO_WINDOW = Limit(
+    "works in part",
+    "local_window is left out: another node sets the attention function",
+    "keys are reduced without a local window, which the other's attention could not compute",
+    modes=("local window",),
+)
+CHANGED_TOKENS = (
+    Limit(
+        "works in part",
+        "another node changed its tokens",
+        "the layers whose tokens the other node changes keep the rest of them",
+        modes=("every option",),
+    ),
+    Limit(
+        "left alone",
+        "another node changed its tokens",
+        "the other node changes the tokens of the same layers",
+    ),
+)
+CROSS_ATTENTION = Limit(
+    "works in part",
+    "another node computes the block's cross-attention",
+    "merge_cross_attention is left out, for the other node computes cross-attention",
+    modes=("every option",),
+)
+WIDE = {**SHALLOW, "model_channels": 64, "num_heads": 1}
+
+
+def override(model: ModelPatcher, attend: Any) -> ModelPatcher:
+    clone = model.clone()
+    clone.model_options["transformer_options"][OVERRIDE] = attend
+    return clone
+
+
+def attend_as_before(attention: Any, *args: Any, **kwargs: Any) -> Tensor:
+    return attention(*args, **kwargs)
+
+
+def attend_as_sage(
+    attention: Any, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **kwargs: Any
+) -> Tensor:
+    """Takes what SageAttention's kernels take, with an error near theirs."""
+    assert mask is None
+    assert q.shape[-1] // heads in SAGE_SIZES
+    eighth = 2.0 ** (k.abs().amax().log2().floor() - 7)
+    return attention(q, (k / eighth).round() * eighth, v, heads, mask, **kwargs)
+
+
+@contextmanager
+def as_on_a_gpu() -> Iterator[None]:
+    """SageAttention runs there alone, and a mask there is slow, which decides how keys weigh."""
+    with patch.object(attention_call, "masks_are_free", lambda device: False):
+        yield
+
+
+@cache
+def build_wide_sdxl() -> ModelPatcher:
+    fill = partial(fill_weights, scale=0.5)
+    return build_model(comfy.supported_models.SDXL, WIDE, fill=fill)
+
+
+@cache
+def find_hypernetwork() -> str:
+    """For the widths of self-attention and cross-attention in both UNets."""
+    generator = torch.Generator().manual_seed(3)
+    layers = {}
+    for width in (32, 64):
+        layers[width] = [
+            {
+                "linear.0.weight": torch.randn(width, width, generator=generator) * width**-0.5,
+                "linear.0.bias": torch.zeros(width),
+            }
+            for _ in range(2)
+        ]
+    return save("hypernetworks", "random", layers)
+
+
+def list_blocks(model: ModelPatcher) -> list[tuple[str, int]]:
+    """The UNet's blocks with attention."""
+    unet = model.model.diffusion_model
+    stages = [("input", unet.input_blocks), ("output", unet.output_blocks)]
+    found = [
+        (name, number)
+        for name, blocks in stages
+        for number, block in enumerate(blocks)
+        if any("attn2" in part for part, _ in block.named_modules())
+    ]
+    return [*found, ("middle", 0)]
+
+
+def attend_to_picture_too(model: ModelPatcher) -> ModelPatcher:
+    """As IP-Adapter nodes do, in place of each cross-attention."""
+    seen = torch.randn(1, 4, 32, generator=torch.Generator().manual_seed(4))
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, extra_options: dict[str, Any]) -> Tensor:
+        heads, channels = extra_options["n_heads"], q.shape[-1]
+        keys = seen.repeat(len(q), 1, channels // 32)
+        return optimized_attention(q, k, v, heads) + optimized_attention(q, keys, keys, heads)
+
+    clone = model.clone()
+    for name, number in list_blocks(model):
+        clone.set_model_attn2_replace(attend, name, number)
+    return clone
+
+
+def reduce_by_comfyui(model: ModelPatcher) -> ModelPatcher:
+    return run_node(TomePatchModel, model, 0.3)
+
+
+def prompt_with_picture(model: ModelPatcher) -> ModelPatcher:
+    """The tokens of a picture stand behind those of the prompt."""
+    seen = torch.randn(1, 4, 32, generator=torch.Generator().manual_seed(4))
+
+    def extend(n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]) -> Any:
+        longer = torch.cat([context, seen.expand(len(n), -1, -1)], dim=1)
+        return n, longer, longer
+
+    clone = model.clone()
+    clone.set_model_attn2_patch(extend)
+    return clone
+
+
+OTHERS = (
+    Other(
+        "an attention override that changes nothing",
+        UNETS,
+        partial(override, attend=attend_as_before),
+        changes_picture=False,
+        limits=(NO_WINDOW,),
+    ),
+    *(
+        Other(
+            "an attention override that takes what SageAttention takes",
+            (kind,),
+            partial(override, attend=attend_as_sage),
+            build=build,
+            situation=as_on_a_gpu,
+            limits=(NO_WINDOW,),
+        )
+        for kind, build in (
+            ("SD 1.5", partial(build_unet, "SD15 wide")),
+            ("SDXL", build_wide_sdxl),
+        )
+    ),
+    Other(
+        "IP-Adapter, which computes cross-attention",
+        UNETS,
+        attend_to_picture_too,
+        limits=(CROSS_ATTENTION,),
+    ),
+    Other("IP-Adapter, which lengthens the prompt", UNETS, prompt_with_picture),
+    Other(
+        "HyperTile",
+        UNETS,
+        lambda model: run_node(HyperTile, model, 64, 2, 1, False),
+        change=call_larger_unet,
+        limits=CHANGED_TOKENS,
+    ),
+    Other("TomePatchModel", ("SD 1.5",), reduce_by_comfyui, limits=CHANGED_TOKENS),
+    Other(
+        "TomePatchModel",
+        ("SDXL",),
+        reduce_by_comfyui,
+        changes_picture=False,
+        note="The other node acts on the finest layers of SD 1.5 alone, and does nothing on SDXL",
+    ),
+    Other(
+        "Load Hypernetwork",
+        UNETS,
+        lambda model: run_node(HypernetworkLoader, model, find_hypernetwork(), 0.5),
+    ),
+    Other(
+        "UNetSelfAttentionMultiply",
+        UNETS,
+        lambda model: run_node(UNetSelfAttentionMultiply, model, 1.1, 0.9, 1.2, 0.8),
+    ),
+)
