@@ -34,6 +34,12 @@ NO_WINDOW = Limit(
     "keys are reduced without a local window, which the other's attention could not compute",
     modes=("local window",),
 )
+NO_WEIGHTS = Limit(
+    "works in part",
+    "proportional_attention is left out where another node or a launch option",
+    "proportional_attention is left out, which the other's attention could not compute",
+    modes=("merge",),
+)
 CHANGED_TOKENS = (
     Limit(
         "works in part",
@@ -165,7 +171,7 @@ OTHERS = (
             partial(override, attend=attend_as_sage),
             build=build,
             situation=as_on_a_gpu,
-            limits=(NO_WINDOW,),
+            limits=(NO_WINDOW, NO_WEIGHTS),
         )
         for kind, build in (
             ("SD 1.5", partial(build_unet, "SD15 wide")),

@@ -6,7 +6,7 @@ from comfy_extras.nodes_freelunch import FreeU, FreeU_V2
 from comfy_extras.nodes_model_downscale import PatchModelAddDownscale
 
 from ..kinds import UNETS
-from ..other import Other, run_node
+from ..other import Limit, Other, run_node
 
 SHRINK = (1, 2.0, 0.0, 0.4, True, "bicubic", "bicubic")
 
@@ -17,5 +17,13 @@ OTHERS = (
         "PatchModelAddDownscale (Kohya Deep Shrink)",
         UNETS,
         lambda model: run_node(PatchModelAddDownscale, model, *SHRINK),
+        limits=(
+            Limit(
+                "works in part",
+                "tokens are too few for merging to pay",
+                "the coarser layers, which the other node makes coarser still, keep their few tokens",
+                modes=("every option",),
+            ),
+        ),
     ),
 )
