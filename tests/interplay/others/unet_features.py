@@ -21,7 +21,7 @@ OTHERS = (
             Limit(
                 "works in part",
                 "tokens are too few for merging to pay",
-                "the coarser layers, which the other node makes coarser still, keep their few tokens",
+                "the coarser layers, which the other makes coarser still, keep their few tokens",
                 modes=("every option",),
             ),
         ),
