@@ -15,7 +15,7 @@ from nodes import (
 )
 
 from ..kinds import UNETS
-from ..other import Other, run_node
+from ..other import Limit, Other, run_node
 from ..sampler_call import Conditioning, SamplerCall
 
 
@@ -57,10 +57,22 @@ def lengthen(call: SamplerCall) -> SamplerCall:
     return replace(call, positive=run_node(ConditioningConcat, call.positive, second_prompt(16)))
 
 
+FEW_TOKENS = Limit(
+    "works in part",
+    "tokens are too few for merging to pay",
+    "the coarser layers have few tokens in an area of the small picture here, and keep them",
+    kinds=("SDXL",),
+    modes=("every option",),
+)
 OTHERS = (
-    Other("Conditioning (Set Area)", UNETS, change=limit_to_area),
+    Other("Conditioning (Set Area)", UNETS, change=limit_to_area, limits=(FEW_TOKENS,)),
     Other("Conditioning (Set Mask)", UNETS, change=limit_by_mask),
-    Other("Conditioning (Set Mask), mask bounds", UNETS, change=limit_to_mask_bounds),
+    Other(
+        "Conditioning (Set Mask), mask bounds",
+        UNETS,
+        change=limit_to_mask_bounds,
+        limits=(FEW_TOKENS,),
+    ),
     Other("ConditioningSetTimestepRange", UNETS, change=take_turns),
     Other("prompts of different lengths", UNETS, change=lengthen),
 )
