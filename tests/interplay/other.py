@@ -48,7 +48,7 @@ class Other:
 
     Args:
         name: as ComfyUI shows it.
-        kinds: the kinds that it is tried on. It does not exist for the others.
+        kinds: the kinds that it is tried on.
         patch: what it does to a MODEL.
         change: what it does to the call of the sampler.
         build: the model, where it is another than the kind's.

@@ -20,12 +20,12 @@ in {len(MODES)} modes: {", ".join(mode.name for mode in MODES)}.
 - **left alone**: no layer is reduced, the picture is the one without our nodes, and the node says
   why.
 - **refused**: an error says why.
-- **–**: the node does not exist for this kind of model.
+- **–**: not tried on this kind of model.
 
 The plain model gives the same picture, to the bit, before and after each cell. Where nothing else
 is said, the order of the nodes does not change the picture, to the bit.
 `python -m devtools test tests/interplay --every-mode --write-compatibility` tries all cells and
-writes this section; `python -m devtools test` tries two modes of each pair.
+writes this section; `python -m devtools test` tries two modes of each pair but the slowest.
 """
 
 

@@ -46,7 +46,7 @@ CHANGED_TOKENS = (
     Limit(
         "works in part",
         "another node changed its tokens",
-        "the layers whose tokens the other node changes keep the rest of them",
+        "the layers whose tokens the other node changes are left alone",
         modes=("every option",),
     ),
     Limit(
