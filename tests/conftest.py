@@ -55,25 +55,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="also the long form of tests that have one"
     )
+    parser.addoption(
+        "--write-compatibility",
+        action="store_true",
+        help="with --long: write what tests/interplay found into docs/compatibility.md",
+    )
 
 
 _put_comfyui_on_path()
 _put_development_packages_on_path()
 _import_pack()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("our nodes beside others (tests/interplay)")
-    group.addoption(
-        "--every-mode",
-        action="store_true",
-        help="try each of our modes with each other node in both orders, not only two modes",
-    )
-    group.addoption(
-        "--write-compatibility",
-        action="store_true",
-        help="with --every-mode: write what was found into docs/compatibility.md",
-    )
 
 
 @pytest.fixture(autouse=True)

@@ -3,5 +3,5 @@ model.
 
 A new row is one ``Other`` in a file of ``others``. Where it does less than work it says so by a
 ``Limit``, which the test holds it to. Then the whole table is tried and written by
-``python -m devtools test tests/interplay --every-mode --write-compatibility``.
+``python -m devtools test tests/interplay --long --write-compatibility``.
 """

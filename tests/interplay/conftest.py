@@ -9,7 +9,7 @@ from .cells import Cell, list_cells, list_few_cells
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cell" in metafunc.fixturenames:
-        whole = metafunc.config.getoption("every_mode")
+        whole = metafunc.config.getoption("long")
         metafunc.parametrize("cell", list_cells() if whole else list_few_cells(), ids=str)
 
 

@@ -24,7 +24,7 @@ in {len(MODES)} modes: {", ".join(mode.name for mode in MODES)}.
 
 The plain model gives the same picture, to the bit, before and after each cell. Where nothing else
 is said, the order of the nodes does not change the picture, to the bit.
-`python -m devtools test tests/interplay --every-mode --write-compatibility` tries all cells and
+`python -m devtools test tests/interplay --long --write-compatibility` tries all cells and
 writes this section; `python -m devtools test` tries two modes of each pair but the slowest.
 """
 

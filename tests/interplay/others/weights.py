@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 
@@ -52,20 +51,24 @@ def add_hook_lora(kind: Kind) -> Other:
     return Other("hook LoRA with keyframes", (kind.name,), change=change)
 
 
-SECOND_MODELS: dict[str, Callable[[], ModelPatcher]] = {
-    name: cache(
-        partial(build_model, config, settings, fill=partial(fill_weights, scale=0.5), seed=9)
-    )
-    for name, config, settings in (
-        ("SD 1.5", comfy.supported_models.SD15, SD15),
-        ("SDXL", comfy.supported_models.SDXL, SHALLOW),
-    )
+CONFIGS = {
+    "SD 1.5": (comfy.supported_models.SD15, SD15),
+    "SDXL": (comfy.supported_models.SDXL, SHALLOW),
 }
+
+
+def build_second(kind: str) -> ModelPatcher:
+    """A model of the same kind with other weights."""
+    return build_model(*CONFIGS[kind], fill=partial(fill_weights, scale=0.5), seed=9)
+
+
+find_second = cache(build_second)
+"""One that is only read."""
 
 
 def merge_models(name: str) -> list[Other]:
     """The nodes that make one model of two of the same kind."""
-    second = SECOND_MODELS[name]
+    second = partial(find_second, name)
     return [
         Other(
             "ModelMergeSimple",
@@ -86,5 +89,5 @@ def merge_models(name: str) -> list[Other]:
 OTHERS = (
     *(add_lora(kind) for kind in KINDS if kind.name in UNETS),
     *(add_hook_lora(kind) for kind in KINDS if kind.name in UNETS),
-    *(other for name in SECOND_MODELS for other in merge_models(name)),
+    *(other for name in UNETS for other in merge_models(name)),
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..kinds import UNETS, call_larger_unet
 from ..other import Other, run_node
-from .weights import SECOND_MODELS
+from .weights import build_second
 
 
 def compute_halves(call: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def with_loader(model: ModelPatcher, kind: str) -> ModelPatcher:
     """
 
     def load(disable_dynamic: bool = False) -> ModelPatcher:
-        return SECOND_MODELS[kind]()
+        return build_second(kind)
 
     clone = model.clone()
     clone.cached_patcher_init = (load, ())
