@@ -60,6 +60,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="with --long: write what tests/interplay found into docs/compatibility.md",
     )
+    parser.addoption(
+        "--cases",
+        type=int,
+        metavar="N",
+        help="the long form of the fuzz tests and long runs: N cases of each part, drawn anew",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from support.fuzzing import SOAK
+
+    SOAK.cases = config.getoption("cases")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    from support.fuzzing import SOAK
+
+    if SOAK.cases:
+        for line in SOAK.describe():
+            terminalreporter.line(line)
 
 
 _put_comfyui_on_path()

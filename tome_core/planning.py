@@ -101,6 +101,8 @@ def _choose_destinations(
         return choose_random(grid.tokens, kept, draws)
     stride_y, stride_x = settings.stride_y, settings.stride_x
     if settings.matching == "k-th":
+        if stride_y * stride_x > grid.tokens:
+            return Skipped(f"grid {grid} has fewer tokens than one {stride_y}x{stride_x} cell")
         k = max(stride_y * stride_x, math.ceil(grid.tokens / kept))
         return choose_every_kth(grid.tokens, k, draws.device)
     if stride_y > grid.height or stride_x > grid.width:

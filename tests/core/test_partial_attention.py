@@ -39,7 +39,7 @@ def test_two_parts_joined_are_attention_to_all_keys(attend, dtype, error):
 
 
 @KERNELS
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_a_part_without_any_key_to_read_weighs_nothing(attend, dtype):
     q, k, v = make_tensors(dtype)
     read = attend(q, k, v, None, SCALE)
