@@ -75,7 +75,7 @@ def _say(level: int, settings: Settings, node_id: str | None, text: str) -> None
 
 def _find_architecture(model: ModelPatcher) -> Architecture | Skipped:
     """Read off the model when the first node is applied: a compiled model is of another class."""
-    diffusion_model = model.model.diffusion_model
+    diffusion_model = getattr(model.model, "diffusion_model", None)
     if isinstance(diffusion_model, UNetModel):
         return UNet.read(diffusion_model)
     kind = type(diffusion_model)

@@ -81,6 +81,9 @@ def wrap_model_call(
     """
     attached: Attached = transformer_options[KEY]
     run = attached.run or Run(_list_sigmas(transformer_options))
+    if len(t) == 0:  # it has no noise level; what becomes of it is plain ComfyUI's business
+        run.report.notes.add("all layers skipped: a batch was empty")
+        return executor(x, t, c_concat, c_crossattn, control, transformer_options, **kwargs)
     inputs = ModelInputs(executor.class_obj, x, c_crossattn, transformer_options, kwargs)
     call = _make_call(attached.stack, run, inputs, t)
     if attached.run:
