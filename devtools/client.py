@@ -28,10 +28,12 @@ class GraphRun:
     """What one run of a graph gave.
 
     images: in the order of the nodes that saved them. Videos are left out.
+    texts: that nodes showed, in the order of the nodes.
     step_seconds: the time between the progress events of each sampler, so without its first step.
     """
 
     images: list[Image.Image] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     step_seconds: list[float] = field(default_factory=list)
 
 
@@ -55,8 +57,9 @@ class Client:
 
     def submit(self, prompt: Prompt) -> str:
         """Queue a graph and return its id; a RunError where the server refuses it."""
-        body = {"prompt": prompt, "client_id": self._name}
-        reply = requests.post(f"{self._server.url}/prompt", json=body, timeout=60)
+        # By Python's own JSON, which can say NaN and infinity, as other scripts do.
+        body = json.dumps({"prompt": prompt, "client_id": self._name})
+        reply = requests.post(f"{self._server.url}/prompt", data=body, timeout=60)
         if reply.status_code != requests.codes.ok:
             raise RunError(_refusal(reply.json()))
         identity: str = reply.json()["prompt_id"]
@@ -64,7 +67,10 @@ class Client:
 
     def run(self, prompt: Prompt, on_step: Callable[[], None] = lambda: None) -> GraphRun:
         """Run a graph to its end; ``on_step`` is called after every sampling step."""
-        identity = self.submit(prompt)
+        return self.finish(self.submit(prompt), on_step)
+
+    def finish(self, identity: str, on_step: Callable[[], None] = lambda: None) -> GraphRun:
+        """Wait for a graph that was queued; other events are dropped until then."""
         result = GraphRun()
         last: tuple[str, float] | None = None  # the node of the last progress event, and when
         while True:
@@ -83,8 +89,19 @@ class Client:
             elif kind == "execution_interrupted":
                 raise RunError(f"interrupted at {data['node_type']} (node {data['node_id']})")
             elif kind == "executing" and data["node"] is None:  # last of all, the history is there
-                result.images = self._images(identity)
+                outputs = self._outputs(identity)
+                result.images = self._images(outputs)
+                result.texts = [text for each in outputs for text in each.get("text", [])]
                 return result
+
+    def interrupt(self) -> None:
+        """Stop the graph that runs."""
+        requests.post(f"{self._server.url}/interrupt", json={}, timeout=60).raise_for_status()
+
+    def free(self) -> None:
+        """Unload all models and forget all results, once the queue is empty."""
+        wishes = {"unload_models": True, "free_memory": True}
+        requests.post(f"{self._server.url}/free", json=wishes, timeout=60).raise_for_status()
 
     def _next_event(self) -> tuple[str, dict[str, Any]]:
         while True:
@@ -106,14 +123,18 @@ class Client:
                 event = json.loads(message)
                 return event["type"], event["data"]
 
-    def _images(self, identity: str) -> list[Image.Image]:
+    def _outputs(self, identity: str) -> list[dict[str, Any]]:
+        """What each node has shown, in the order of the nodes."""
         history = requests.get(f"{self._server.url}/history/{identity}", timeout=60).json()
         outputs = history[identity]["outputs"]
+        return [outputs[node] for node in sorted(outputs, key=int)]
+
+    def _images(self, outputs: list[dict[str, Any]]) -> list[Image.Image]:
         return [
             self._image(image)
-            for node in sorted(outputs, key=int)
-            if "animated" not in outputs[node]
-            for image in outputs[node].get("images", [])
+            for output in outputs
+            if "animated" not in output
+            for image in output.get("images", [])
         ]
 
     def _image(self, place: dict[str, str]) -> Image.Image:

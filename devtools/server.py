@@ -74,6 +74,11 @@ class Server:
         if code is not None:
             raise ServerError(f"ComfyUI ended with exit code {code}\n{self.last_lines()}")
 
+    @property
+    def pid(self) -> int:
+        """Of ComfyUI's process."""
+        return self._process.pid
+
     def last_lines(self, count: int = 25) -> str:
         """The end of the server's log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()

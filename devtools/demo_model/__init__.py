@@ -5,15 +5,18 @@ For development only: linked into the sandbox's ComfyUI, no part of the shipped 
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
-from comfy_api.latest import ComfyExtension, io
+from comfy_api.latest import ComfyExtension, io, ui
 
-# For `benchmarks`, which builds the models. Last: `nodes` has to remain ComfyUI's own module.
+# For `benchmarks`, which builds the models, and `devtools`. Last: `nodes` has to remain ComfyUI's
+# own module.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.trained.places import WEIGHTS
+from devtools.leftovers import count_leftovers
 
 from . import models, trained
 
@@ -58,11 +61,30 @@ class TrainedModel(io.ComfyNode):
         return io.NodeOutput(model, trained.build_text_encoder(), trained.HaarVAE())
 
 
+class Leftovers(io.ComfyNode):
+    """What earlier prompts left in the process."""
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="TokenMergeLeftovers",
+            display_name="Token Merge Leftovers",
+            category="token-merge/development",
+            description="Counts the objects of finished runs that are still alive.",
+            inputs=[io.Int.Input("number", default=0, min=0, tooltip="A new one counts again.")],
+            is_output_node=True,
+        )
+
+    @classmethod
+    def execute(cls, number: int) -> io.NodeOutput:
+        return io.NodeOutput(ui=ui.PreviewText(json.dumps(count_leftovers())))
+
+
 class DemoExtension(ComfyExtension):
     """Lists the nodes."""
 
     async def get_node_list(self) -> list[type[io.ComfyNode]]:
-        return [DemoModel, TrainedModel]
+        return [DemoModel, TrainedModel, Leftovers]
 
 
 async def comfy_entrypoint() -> ComfyExtension:

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import torch
 from comfy.model_patcher import ModelPatcher
 from hypothesis import given
-from support.fuzzing import SOAK, fuzzed
+from support.fuzzing import SOAK, attempt, fuzzed
 from support.node_cases import KINDS, QUICK_KINDS, applied_inputs, sampling_cases, stacks
 from token_merge.nodes import NODES
 from token_merge.nodes.reduction_node import ReductionNode
@@ -18,14 +18,6 @@ from torch import nn
 OURS = tuple(node for node in NODES if issubclass(node, ReductionNode))
 CLEAR = re.compile(r"\w+ is .*, expected |which a Token \w+ before it already reduces")
 MODELS = KINDS if SOAK.cases else QUICK_KINDS
-
-
-def attempt(what, *args):
-    """What came of it: a result and no error, or the other way round."""
-    try:
-        return what(*args), None
-    except Exception as error:
-        return None, error
 
 
 def apply_all(nodes, model):

@@ -7,7 +7,9 @@ each time.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import hypothesis
 
@@ -48,3 +50,11 @@ def fuzzed(*, short: int, share: float) -> hypothesis.settings:
         print_blob=True,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
+
+
+def attempt(what: Callable[..., Any], *args: Any) -> tuple[Any, Exception | None]:
+    """What came of it: a result and no error, or the other way round."""
+    try:
+        return what(*args), None
+    except Exception as error:
+        return None, error

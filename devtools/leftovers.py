@@ -1,0 +1,31 @@
+"""Objects of finished runs that are still alive in this process."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+
+OF_A_RUN = frozenset(
+    {
+        *("Run", "SharedPlan", "ModelCall", "ModelInputs", "RunReport", "NodeReport", "StepClock"),
+        *("LayerPlans", "UNetCall", "RunningBlock", "TransformerCall", "AttentionCall"),
+        *("MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "WindowPlan"),
+        *("LayerTokens", "Destinations"),
+    }
+)
+"""Classes of the pack. What is kept for a grid, in caches of limited length, is not among them."""
+
+ROOMS = (".tome_core.", ".nodes.hooks.")
+"""In the names of their modules; ComfyUI names the pack after its folder."""
+
+
+def count_leftovers() -> dict[str, int]:
+    """How many there are of each class, none of them a cycle that waits for its collection."""
+    gc.collect()
+    kinds = (type(each) for each in gc.get_objects())
+    names = (
+        kind.__name__
+        for kind in kinds
+        if kind.__name__ in OF_A_RUN and any(room in kind.__module__ for room in ROOMS)
+    )
+    return dict(Counter(names))

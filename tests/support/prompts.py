@@ -1,0 +1,70 @@
+"""A small graph for the server's API, with one of our nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from token_merge.nodes import NODES
+from token_merge.nodes.reduction_node import ReductionNode
+
+from devtools.client import Prompt
+
+SCHEMAS = {
+    node.GET_SCHEMA().node_id: node.GET_SCHEMA()
+    for node in NODES
+    if issubclass(node, ReductionNode)
+}
+OURS = tuple(SCHEMAS)
+
+
+def make_prompt(
+    kind: str | None,
+    *,
+    model: str = "demo",
+    size: tuple[int, int] = (128, 128),
+    steps: int = 1,
+    seed: int = 1,
+    name: str = "latent",
+    **values: Any,
+) -> Prompt:
+    """Samples a latent and saves it.
+
+    kind: of our node "5", None for plain. model: "demo", or the kind of a small trained one. size:
+    width and height in pixels of eight to a cell of the latent. name: of the file. values: inputs
+    of our node other than its defaults.
+    """
+    loader = (
+        {"class_type": "TokenMergeDemoModel", "inputs": {"seed": 1}}
+        if model == "demo"
+        else {"class_type": "TokenMergeTrainedModel", "inputs": {"kind": model}}
+    )
+    width, height = size
+    prompt: Prompt = {
+        "1": loader,
+        "2": {"class_type": "CLIPTextEncode", "inputs": {"text": "a red star", "clip": ["1", 1]}},
+        "4": {
+            "class_type": "EmptyLatentImage",
+            "inputs": {"width": width, "height": height, "batch_size": 1},
+        },
+        "6": {
+            "class_type": "KSampler",
+            "inputs": {
+                "model": ["5" if kind else "1", 0],
+                "positive": ["2", 0],
+                "negative": ["2", 0],
+                "latent_image": ["4", 0],
+                "seed": seed,
+                "steps": steps,
+                "cfg": 1.0,
+                "sampler_name": "euler",
+                "scheduler": "simple",
+                "denoise": 1.0,
+            },
+        },
+        "7": {"class_type": "SaveLatent", "inputs": {"samples": ["6", 0], "filename_prefix": name}},
+    }
+    if kind:
+        defaults = {each.id: each.default for each in SCHEMAS[kind].inputs if each.id != "model"}
+        inputs = {**defaults, **values, "model": ["1", 0]}
+        prompt["5"] = {"class_type": kind, "inputs": inputs}
+    return prompt
