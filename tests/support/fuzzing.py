@@ -16,17 +16,20 @@ import hypothesis
 
 @dataclass
 class Soak:
-    """cases: of each part, None for the short form. outcomes: by test, of all its cases."""
+    """cases: of each part, None for the short form. outcomes: by test, of all its cases. notes:
+    what else was measured.
+    """
 
     cases: int | None = None
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def count(self, test: str, outcome: str) -> None:
         self.outcomes.setdefault(test, Counter())[outcome] += 1
 
     def describe(self) -> list[str]:
-        """A line for each test."""
-        return [
+        """A line for each test, and the notes."""
+        return self.notes + [
             f"{test}: {counts.total():,} cases: "
             + ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
             for test, counts in sorted(self.outcomes.items())

@@ -1,0 +1,41 @@
+"""Queued prompts of changing sizes, settings and models, and the server's memory after them."""
+
+from __future__ import annotations
+
+import pytest
+from support.fuzzing import SOAK
+from support.long_runs import OF_A_ROUND, find_leftovers, list_prompts, read_memory, take_prompts
+
+from devtools.client import Client
+from devtools.server import running
+
+MOST = 1.02
+"""Of the resident memory after the first round, at most."""
+
+
+def test_queued_prompts_are_all_run_and_leave_nothing(client):
+    prompts = take_prompts(4)
+    for identity in [client.submit(prompt) for prompt in prompts]:
+        client.finish(identity)
+    assert find_leftovers(client) == {}
+
+
+@pytest.mark.skipif(not SOAK.cases, reason="takes minutes: python -m devtools soak queue")
+@pytest.mark.parametrize("plain", [False, True], ids=["ours", "plain"])
+def test_memory_stays_where_it_is_after_the_first_round(plain, tmp_path):
+    """Read when the queue is empty and the garbage collected, after each round of 20 prompts."""
+    found = []
+    with running(tmp_path) as server:
+        client = Client(server)
+        for number in range(max(2, SOAK.cases // OF_A_ROUND)):
+            prompts = list_prompts(plain=plain, seed=number)
+            for identity in [client.submit(prompt) for prompt in prompts]:
+                client.finish(identity)
+            assert find_leftovers(client) == {}
+            found.append(read_memory(server))
+        client.close()
+    name = "plain" if plain else "with our nodes"
+    readings = ", ".join(f"{each:.0f}" for each in found)
+    SOAK.notes.append(f"MiB after each round of {OF_A_ROUND} prompts, {name}: {readings}")
+    if not plain:
+        assert max(found) <= MOST * found[0]
