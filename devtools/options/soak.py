@@ -16,7 +16,7 @@ class SoakPart:
 
 
 PARTS = {
-    "core": SoakPart("tests/core/test_fuzz_*.py", 20_000, "random settings, grids and tokens"),
+    "core": SoakPart("tests/core/test_fuzz_*.py", 21_000, "random settings, grids and tokens"),
     "nodes": SoakPart("tests/nodes/test_fuzz_*.py", 700, "random inputs, latents and models"),
     "prompts": SoakPart("tests/server/test_fuzz_*.py", 200, "random graphs on a server"),
     "leftovers": SoakPart(

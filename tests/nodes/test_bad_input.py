@@ -1,7 +1,10 @@
 """Refused before sampling, by name, value and range; never a torch traceback."""
 
+import re
+
 import pytest
 import torch
+from comfy.model_patcher import ModelPatcher
 from token_merge.nodes import NODES
 
 WITH_A_WINDOW = [
@@ -30,6 +33,22 @@ def test_what_is_no_model(not_a_model, token_merge, token_downsample):
     for node in (token_merge, token_downsample):
         with pytest.raises(TypeError, match=r"model is \w+, expected a MODEL"):
             node(not_a_model)
+
+
+def test_a_model_without_a_diffusion_model_passes_through(token_merge, token_downsample, messages):
+    cpu = torch.device("cpu")
+    model = ModelPatcher(torch.nn.Module(), load_device=cpu, offload_device=cpu)
+    for node in (token_merge, token_downsample):
+        assert not node(model).wrappers
+        assert "Module passes through unchanged" in messages()[-1]
+
+
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
+def test_an_empty_batch_ends_as_in_plain_comfyui(name, unet, token_merge, denoise):
+    with pytest.raises(RuntimeError) as plain:
+        denoise(unet(name), batch=0)
+    with pytest.raises(RuntimeError, match=re.escape(str(plain.value))):
+        denoise(token_merge(unet(name)), batch=0)
 
 
 def test_soft_weights_on_a_model_whose_keys_carry_positions(flux, token_merge):
