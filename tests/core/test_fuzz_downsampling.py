@@ -77,13 +77,15 @@ def check_choosing(plan, stream, method):
 def check_windows(plan, stream):
     """Each query reads its box, and one key for each cell, but those that lie in the box."""
     check_kept(plan.kept, plan, stream.grid)
-    window = plan.window
-    assert torch.equal(window.queries.unique(), torch.arange(stream.grid.tokens))
+    window, first = plan.window, stream.before
+    assert torch.equal(window.queries.unique(), first + torch.arange(stream.grid.tokens))
     for queries, near in zip(window.queries, window.near, strict=True):
         assert set(queries.tolist()) <= set(near.tolist())
-    sizes = count_tokens(stream.grid, plan.smaller, CPU)
-    for kept, tiles in zip(plan.kept, plan.deal_tiles(), strict=True):
-        weights = plan.weigh_beyond(tiles, kept).narrow(1, stream.before, plan.smaller.tokens).exp()
+    sizes = count_tokens(stream.grid, plan.smaller, CPU).float()
+    for draw, tiles in enumerate(plan.deal_tiles()):
+        weights = plan.weigh_beyond(draw, tiles, torch.float32)
+        weights = weights.narrow(1, first, plan.smaller.tokens).exp()
+        kept = plan.kept[draw] + first
         inside = (kept[None, :, None] == window.near[tiles][:, None]).any(dim=-1)
         torch.testing.assert_close(weights, sizes.expand_as(weights).masked_fill(inside, 0.0))
 
