@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import count, cycle, islice, product
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from devtools.server import Server
 
 from .prompts import OURS, make_prompt
 
-SIZES = ((128, 128), (192, 128), (256, 192), (136, 200), (320, 256))
+SIZES = ((64, 64), (96, 64), (128, 96), (72, 104), (128, 128))
 MODELS = ("demo", "unet", "flux", "wan")
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TokenMerge": [{}, {"ratio": 0.7}],
@@ -31,24 +31,25 @@ NUMBERS = count()
 
 
 def list_prompts(*, plain: bool = False, **values: Any) -> list[Prompt]:
-    """A round: five sizes on four models, with every node and two settings of each.
+    """A round: four models, each with five sizes and every node.
 
     plain: without our nodes. values: further ones of ``make_prompt``.
     """
     prompts = []
-    for number, (size, model) in enumerate(product(SIZES, MODELS)):
-        # Each model has every node, in the sizes one after the other.
-        row = number // len(MODELS)
-        kind = OURS[(number + row) % len(OURS)]
-        made = {"model": model, "size": size, **values}
-        inputs = {} if plain else SETTINGS[kind][row % 2]
-        prompts.append(make_prompt(None if plain else kind, **made, **inputs))
+    for row, model in enumerate(MODELS):
+        for column, size in enumerate(SIZES):
+            kind = OURS[(row + column) % len(OURS)]
+            made = {"model": model, "size": size, **values}
+            inputs = {} if plain else SETTINGS[kind][column % 2]
+            prompts.append(make_prompt(None if plain else kind, **made, **inputs))
     return prompts
 
 
 def take_prompts(wanted: int, **values: Any) -> list[Prompt]:
-    """As many of them, from the first again after the last."""
-    return list(islice(cycle(list_prompts(**values)), wanted))
+    """As many of a round, each on another model than the one before, and again from the first."""
+    prompts = list_prompts(**values)
+    rows, columns = len(MODELS), len(SIZES)
+    return [prompts[(number * columns + number // rows) % len(prompts)] for number in range(wanted)]
 
 
 def find_leftovers(client: Client) -> dict[str, int]:
