@@ -136,7 +136,8 @@ def test_values_come_from_the_tokens_of_their_image(drawn):
     for image in range(min(2, batch.batch)):
         own = slice(image * plan.groups, (image + 1) * plan.groups)
         alone = plan.merge(x[image, None])
-        assert torch.equal(merged[own].nan_to_num(), alone.nan_to_num())
+        # PyTorch may take another kernel for one image, and round the last bit otherwise.
+        torch.testing.assert_close(merged[own], alone, equal_nan=True)
     return SOAK.count("values", "compared")
 
 
