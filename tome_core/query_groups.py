@@ -37,19 +37,36 @@ class QueryGroups:
     @staticmethod
     @lru_cache(maxsize=32)
     @torch.inference_mode(False)
-    def draw(queries: int, groups: int, draws: Draws) -> QueryGroups:
+    def draw(
+        queries: int, groups: int, draws: Draws, before: int = 0, after: int = 0
+    ) -> QueryGroups:
         """Groups of random queries, so that neighbours are seldom in the same one.
 
         It is kept: which queries are together may stay the same, as long as each group's keys are
-        drawn anew.
+        drawn anew. Which of the picture's queries are together does not depend on how many others
+        there are: prompts of two lengths have the same error in the picture, and guidance, which
+        takes one prediction off the other, does not multiply it.
+
+        before, after: how many of the queries stand before and after the picture's.
         """
-        order = draws.draw_order(queries)
-        places = torch.empty_like(order).scatter_(
-            0, order, number_between(0, queries, draws.device)
+        picture = queries - before - after
+        numbers = (
+            draws.draw_order(picture) + before,
+            torch.cat(
+                [
+                    number_between(0, before, draws.device),
+                    number_between(queries - after, queries, draws.device),
+                ]
+            ),
         )
-        missing = -queries % groups
-        filled = torch.cat([order, order[:missing]])
-        return QueryGroups(filled.view(groups, -1), places)
+        order = torch.cat([_deal(each, groups) for each in numbers], dim=1)
+        # Of the numbers that are in two groups, the place in the first.
+        ranks = number_between(0, order.numel(), draws.device).view(order.shape)
+        first = torch.split(ranks, [-(-len(each) // groups) for each in numbers], dim=1)
+        places = torch.empty(queries, dtype=torch.int64, device=draws.device)
+        for each, found in zip(numbers, first, strict=True):
+            places.scatter_(0, each, found.flatten()[: len(each)])
+        return QueryGroups(order, places)
 
     @property
     def groups(self) -> int:
@@ -74,3 +91,9 @@ class QueryGroups:
         grouped = mask.unflatten(0, (-1, self.groups))  # (B, G, H, L, K)
         queries = self.order[:, None, :, None]  # (G, 1, Q, 1)
         return grouped.take_along_dim(queries[None], dim=-2).flatten(0, 1)
+
+
+def _deal(numbers: Tensor, groups: int) -> Tensor:
+    """As many to each group; where they do not suffice, the first ones again. (groups, n)."""
+    each = -(-len(numbers) // groups)
+    return numbers.repeat(groups)[: groups * each].view(groups, each)

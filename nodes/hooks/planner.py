@@ -133,7 +133,8 @@ def plan_attention(
     groups = None
     if keys and keys.groups > 1:
         asking = queries.slots if queries else length
-        groups = QueryGroups.draw(asking, keys.groups, group_draws)
+        around = stream.before, stream.after
+        groups = QueryGroups.draw(asking, keys.groups, group_draws, *around)
     return LayerPlans(
         queries,
         keys,

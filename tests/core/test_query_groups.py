@@ -8,6 +8,8 @@ from token_merge.tome_core.downsample import ChoosingPlan
 DRAWS = Draws((0,), torch.device("cpu"))
 COUNTS = st.integers(1, 40)
 GROUPS = st.integers(1, 6)
+OTHERS = st.tuples(st.integers(0, 9), st.integers(0, 9))
+"""Queries before and after the picture's."""
 
 
 def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:
@@ -15,22 +17,35 @@ def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:
     return ChoosingPlan(Stream(grid), smaller, kept)
 
 
-@given(COUNTS, GROUPS, st.sampled_from([(), (3,)]))
-def test_what_is_split_comes_back_in_its_place(queries, groups, heads):
+@given(COUNTS, OTHERS, GROUPS, st.sampled_from([(), (3,)]))
+def test_what_is_split_comes_back_in_its_place(picture, others, groups, heads):
+    queries = picture + sum(others)
     x = torch.randn(2, *heads, queries, 4)
-    split_up = QueryGroups.draw(queries, min(groups, queries), DRAWS)
+    split_up = QueryGroups.draw(queries, min(groups, picture), DRAWS, *others)
     groups = split_up.groups
     split = split_up.split(x)
-    assert split.shape == (2 * groups, *heads, -(-queries // groups), 4)
+    each = -(-picture // groups) - (-sum(others) // groups)
+    assert split.shape == (2 * groups, *heads, each, 4)
     assert torch.equal(split_up.join(split), x)
 
 
-@given(COUNTS, GROUPS)
-def test_a_query_gets_the_output_of_its_own_group(queries, groups):
-    split_up = QueryGroups.draw(queries, min(groups, queries), DRAWS)
+@given(COUNTS, OTHERS, GROUPS)
+def test_a_query_gets_the_output_of_its_own_group(picture, others, groups):
+    queries = picture + sum(others)
+    split_up = QueryGroups.draw(queries, min(groups, picture), DRAWS, *others)
     group = torch.arange(split_up.groups).view(-1, 1, 1).expand(*split_up.order.shape, 1)
     joined = split_up.join(group)[0, :, 0]
     assert all(query in split_up.order[of] for query, of in enumerate(joined.tolist()))
+
+
+@given(COUNTS, OTHERS, GROUPS)
+def test_what_stands_around_a_picture_does_not_change_its_groups(picture, others, groups):
+    """Else the errors of two prompts would differ, and guidance would multiply the difference."""
+    groups = min(groups, picture)
+    alone = QueryGroups.draw(picture, groups, DRAWS)
+    around = QueryGroups.draw(picture + sum(others), groups, DRAWS, *others)
+    places = around.places[others[0] :][:picture]
+    assert torch.equal(places // around.order.shape[1], alone.places // alone.order.shape[1])
 
 
 @given(COUNTS, GROUPS)
