@@ -52,6 +52,7 @@ class Other:
         patch: what it does to a MODEL.
         change: what it does to the call of the sampler.
         build: the model, where it is another than the kind's.
+        call: of the sampler, where that model needs another than the kind's.
         situation: in which the sampler runs.
         changes_picture: False where the picture is bit-equal to the one without it.
         skips_calls: whether the model is called less often than without it.
@@ -68,6 +69,7 @@ class Other:
     patch: Callable[[ModelPatcher], ModelPatcher] | None = None
     change: Callable[[SamplerCall], SamplerCall] | None = None
     build: Callable[[], ModelPatcher] | None = None
+    call: Callable[[], SamplerCall] | None = None
     situation: Callable[[], AbstractContextManager[Any]] | None = None
     changes_picture: bool = True
     skips_calls: bool = False
@@ -108,7 +110,8 @@ class Other:
         return self.situation() if self.situation else nullcontext()
 
     def make_call(self, kind: Kind) -> SamplerCall:
-        return self.change(kind.call()) if self.change else kind.call()
+        call = self.call() if self.call else kind.call()
+        return self.change(call) if self.change else call
 
 
 def run_node(node: Any, *args: Any, **inputs: Any) -> Any:

@@ -7,6 +7,7 @@ from . import (
     controls,
     guidance,
     schedule,
+    transformers,
     unet_features,
     weights,
     wrappers,
@@ -21,4 +22,5 @@ OTHERS: tuple[Other, ...] = (
     *conditioning.OTHERS,
     *controls.OTHERS,
     *wrappers.OTHERS,
+    *transformers.OTHERS,
 )

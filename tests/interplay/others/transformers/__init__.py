@@ -1,0 +1,36 @@
+"""Other nodes on the small Flux and Wan, one file for each group of them."""
+
+from ...other import Other
+from . import (
+    caches,
+    conditioning,
+    guidance,
+    loading,
+    masks,
+    models,
+    overrides,
+    references,
+    sampling,
+    unet_nodes,
+    videos,
+    weights,
+    windows,
+    wrappers,
+)
+
+OTHERS: tuple[Other, ...] = (
+    *guidance.OTHERS,
+    *weights.OTHERS,
+    *loading.OTHERS,
+    *sampling.OTHERS,
+    *caches.OTHERS,
+    *windows.OTHERS,
+    *conditioning.OTHERS,
+    *masks.OTHERS,
+    *models.OTHERS,
+    *references.OTHERS,
+    *videos.OTHERS,
+    *overrides.OTHERS,
+    *wrappers.OTHERS,
+    *unet_nodes.OTHERS,
+)

@@ -1,0 +1,77 @@
+"""Nodes that set the attention function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from support.small_models import SmallModel
+from support.small_models.image_settings import FLUX as FLUX_SETTINGS
+from support.small_models.images import pooled
+from support.small_models.video_settings import WAN as WAN_SETTINGS
+from support.small_models.videos import FLAT
+from torch import Tensor
+
+from ...kinds import FLUX, TRANSFORMERS, WAN
+from ...other import Limit, Other
+from ..attention import NO_WINDOW, as_on_a_gpu, attend_as_before, override
+
+WIDE = {
+    "Flux": SmallModel(
+        "Flux with heads of 64",
+        FLUX.config,
+        {**FLUX_SETTINGS, "hidden_size": 128, "axes_dim": [16, 24, 24]},
+        16,
+        FLUX.patch,
+        24,
+        pooled,
+    ),
+    "Wan": SmallModel(
+        "Wan with heads of 64", WAN.config, {**WAN_SETTINGS, "dim": 128}, 16, FLAT, 24
+    ),
+}
+"""For attention that accepts heads of 64 and 128 channels."""
+
+
+def attend_as_sage(
+    attention: Any, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **options: Any
+) -> Tensor:
+    """Accepts heads of 64 and 128 channels, and no mask."""
+    channels = q.shape[-1] if options.get("skip_reshape") else q.shape[-1] // heads
+    assert channels in (64, 128), f"it was given heads of {channels} channels"
+    assert mask is None, "it was given a mask"
+    return attention(q, k, v, heads, **options)
+
+
+NOT_WEIGHED = Limit(
+    "works in part",
+    "proportional_attention is left out where another node",
+    "the keys that remain are not weighed by how many they stand for: it takes no mask",
+)
+SAGE_LIMITS = {
+    "Flux": (NOT_WEIGHED,),
+    # Without a prompt beside the picture, keys that all stand for as many tokens need no weights.
+    "Wan": (replace(NOT_WEIGHED, modes=("merge",)), NO_WINDOW),
+}
+OTHERS = (
+    Other(
+        "an attention override that changes nothing",
+        TRANSFORMERS,
+        partial(override, attend=attend_as_before),
+        changes_picture=False,
+        limits=(NO_WINDOW,),
+    ),
+    *(
+        Other(
+            "an attention override that takes what SageAttention takes",
+            (kind,),
+            partial(override, attend=attend_as_sage),
+            build=family.build,
+            situation=as_on_a_gpu,
+            changes_picture=False,
+            limits=SAGE_LIMITS[kind],
+        )
+        for kind, family in WIDE.items()
+    ),
+)
