@@ -139,7 +139,7 @@ def test_attention_patches_see_every_token(name, node, order):
     assert not torch.equal(picture, plain)
 
 
-def test_keys_that_a_patch_adds_stay(node):
+def test_keys_that_a_patch_adds_stay_and_the_log_says_so(node, caplog):
     """As adapters do that let the picture attend to more than the model foresaw."""
     family = FAMILIES["Flux"]
 
@@ -150,10 +150,12 @@ def test_keys_that_a_patch_adds_stay(node):
     model = node(family.build()).clone()
     model.set_model_attn1_patch(more_keys)
     record = AttentionRecord()
-    RUN.sample(record.watch(model), family)
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        RUN.sample(record.watch(model), family)
     for asked, reached in zip(record.asked, record.reached, strict=True):
         assert asked.lengths == (55, 58)
         assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k)
+    assert "4 layers skipped: another node gave it 58 keys for 55 tokens" in caplog.text
 
 
 def test_text_that_a_patch_adds_stays(node):

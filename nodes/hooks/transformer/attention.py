@@ -121,7 +121,9 @@ def _plan(
     """
     report = call.model.run.report
     queries, tokens, values = (x.shape[2] for x in (tensors.q, tensors.k, tensors.v))
-    if values != tokens or (queries != tokens and call.layout.family.asking_text is None):
+    family = call.layout.family
+    other_keys = values != tokens or (queries != tokens and family.asking_text is None)
+    if other_keys and family.text == "apart":
         # Cross-attention, or what LTX-Video does with guides of another strength than 1.
         if queries < tokens and isinstance(call.layout.find_stream(tokens, options), Stream):
             report.excuses.add("its attention is computed for some of the tokens at a time")
@@ -129,6 +131,10 @@ def _plan(
     block = call.find_block(options)
     if block is None:
         report.excuses.add("its attention calls do not tell which block is running")
+        return None
+    if other_keys:
+        reason = f"another node gave it {tokens} keys for {queries} tokens"
+        report.skip(acting, block, reason)
         return None
     stream = call.find_stream(tokens, options)
     if isinstance(stream, Skipped):

@@ -12,7 +12,7 @@ from comfy_extras.nodes_flux import FluxKontextMultiReferenceLatentMethod, FluxK
 from support.small_models import SmallModel
 
 from ...kinds import FAMILIES
-from ...other import Other, run_node
+from ...other import Limit, Other, run_node
 from ...sampler_call import Conditioning, SamplerCall
 from .models import change_prompts, draw_latent, special
 
@@ -55,6 +55,11 @@ def edit(
     return special(name, "Flux", family, change, replace(family, references=None), **fields)
 
 
+CACHED = Limit(
+    "works in part",
+    "another node gave it",
+    "tokens are reduced in the first step; later ones read keys that the other node has kept",
+)
 KONTEXT = FAMILIES["Flux Kontext"]
 FLUX_2 = FAMILIES["Flux 2 with references at timestep zero"]
 OTHERS = (
@@ -77,5 +82,6 @@ OTHERS = (
         FLUX_2,
         lambda call: replace(refer_by("index_timestep_zero")(call), steps=3),
         patch=lambda model: run_node(FluxKVCache, model),
+        limits=(CACHED,),
     ),
 )
