@@ -68,7 +68,8 @@ def give_picture(call: SamplerCall) -> SamplerCall:
 
 
 OTHERS = (
-    special("an inpainting model (Flux Fill)", "Flux", FILL, give_picture),
+    # The latent that it gets sways attention more than the empty one.
+    special("an inpainting model (Flux Fill)", "Flux", FILL, give_picture, most_error=4.0),
     special("a control model (Flux Canny)", "Flux", CANNY, give_picture),
     special("image to video (Wan I2V)", "Wan", FAMILIES["Wan 2.1 I2V"], give_picture),
 )
