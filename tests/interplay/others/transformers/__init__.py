@@ -1,4 +1,7 @@
-"""Other nodes on the small Flux and Wan, one file for each group of them."""
+"""Other nodes on the small Flux and Wan, one file for each group of them.
+
+What needs nothing of these models is tried on the UNets too.
+"""
 
 from ...other import Other
 from . import (

@@ -23,7 +23,7 @@ from nodes import (
     StyleModelApply,
 )
 
-from ...kinds import TRANSFORMERS
+from ...kinds import TRANSFORMERS, UNETS
 from ...other import Other, run_node
 from ...sampler_call import SamplerCall
 from ..schedule import paint_several
@@ -108,5 +108,5 @@ OTHERS = (
         Other("ConditioningSetTimestepRange", (kind,), change=take_turns(family))
         for kind, family in FAMILIES.items()
     ),
-    Other("a batch of three", TRANSFORMERS, change=paint_several),
+    Other("a batch of three", (*UNETS, *TRANSFORMERS), change=paint_several),
 )

@@ -22,11 +22,13 @@ from comfy_extras.nodes_tcfg import TCFG
 from comfy_extras.nodes_video_model import VideoLinearCFGGuidance
 from support.small_models import SmallModel
 
-from ...kinds import TRANSFORMERS
+from ...kinds import TRANSFORMERS, UNETS
 from ...other import Other, run_node
 from ...sampler_call import Conditioning, SamplerCall
 from ..schedule import paint_several
 from .weights import FAMILIES, second_model
+
+EVERY_KIND = (*UNETS, *TRANSFORMERS)
 
 
 def empty_prompt() -> Conditioning:
@@ -88,17 +90,15 @@ OTHERS = (
         TRANSFORMERS,
         lambda model: run_node(SkipLayerGuidanceDiTSimple, model, 0.0, 1.0, "0", "1"),
     ),
-    Other("FreSca", TRANSFORMERS, lambda model: run_node(FreSca, model, 1.0, 1.25, 3)),
+    Other("FreSca", EVERY_KIND, lambda model: run_node(FreSca, model, 1.0, 1.25, 3)),
     Other("RescaleCFG", TRANSFORMERS, lambda model: run_node(RescaleCFG, model, 0.7)),
-    Other("CFGZeroStar", TRANSFORMERS, partial(run_node, CFGZeroStar)),
-    Other("CFGNorm", TRANSFORMERS, lambda model: run_node(CFGNorm, model, 1.0)),
-    Other(
-        "CFGNorm before guidance", TRANSFORMERS, lambda model: run_node(CFGNorm, model, 1.0, True)
-    ),
-    Other("Epsilon Scaling", TRANSFORMERS, lambda model: run_node(EpsilonScaling, model, 1.05)),
+    Other("CFGZeroStar", EVERY_KIND, partial(run_node, CFGZeroStar)),
+    Other("CFGNorm", EVERY_KIND, lambda model: run_node(CFGNorm, model, 1.0)),
+    Other("CFGNorm before guidance", EVERY_KIND, lambda model: run_node(CFGNorm, model, 1.0, True)),
+    Other("Epsilon Scaling", EVERY_KIND, lambda model: run_node(EpsilonScaling, model, 1.05)),
     Other(
         "VideoLinearCFGGuidance",
-        ("Flux",),
+        (*UNETS, "Flux"),
         lambda model: run_node(VideoLinearCFGGuidance, model, 1.0),
         change=paint_several,
         not_tried={"Wan": "it is made for pictures as frames, and fails on a batch of videos"},

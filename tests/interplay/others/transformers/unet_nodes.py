@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comfy_extras.nodes_attention_multiply import UNetSelfAttentionMultiply
 from comfy_extras.nodes_freelunch import FreeU, FreeU_V2
+from comfy_extras.nodes_hypernetwork import HypernetworkLoader
 from comfy_extras.nodes_hypertile import HyperTile
 from comfy_extras.nodes_model_downscale import PatchModelAddDownscale
 from comfy_extras.nodes_pag import PerturbedAttentionGuidance
@@ -12,6 +13,7 @@ from comfy_extras.nodes_tomesd import TomePatchModel
 
 from ...kinds import TRANSFORMERS
 from ...other import Limit, Other, run_node
+from ..attention import find_hypernetwork
 
 WITHOUT_EFFECT = (
     (
@@ -62,6 +64,12 @@ OTHERS = (
     ),
     Other(SAG, ("Wan",), guide_itself, changes_picture=False, note=NO_EFFECT),
     Other(SAG, ("Flux",), guide_itself, limits=(fails("has no attribute 'shape'"),)),
+    Other(
+        "Load Hypernetwork",
+        TRANSFORMERS,
+        lambda model: run_node(HypernetworkLoader, model, find_hypernetwork(), 0.5),
+        limits=(fails("__call__"),),
+    ),
     *(
         Other(
             name,
