@@ -95,7 +95,8 @@ def merge_blocks(node: object, family: SmallModel, **shares: float) -> Callable[
 OTHERS = (
     *(Other("LoRA", (kind,), load_lora(family)) for kind, family in FAMILIES.items()),
     *(
-        Other("hook LoRA with keyframes", (kind,), change=hook_lora(family))
+        # Guidance multiplies what the LoRA does to one of the two prompts, our error with it.
+        Other("hook LoRA with keyframes", (kind,), change=hook_lora(family), most_error=4.0)
         for kind, family in FAMILIES.items()
     ),
     *(
