@@ -32,8 +32,8 @@ factor 4, 8 steps, 4 pictures: 36.4 and 35.8 dB; 4 draws 35.6, one draw 33.1).""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start some hundred kernels: at 4,096 tokens a block is 0.90x and 0.62x as fast, or 1.01x and
-0.98x where launches hide. Where the user asks for a window, it is there all the same."""
+they start more than a hundred kernels: at 4,096 tokens a block is 0.94x and 0.71x as fast, or 1.01x
+and 0.98x where launches hide. Where the user asks for a window, it is there all the same."""
 
 LEAST_TOKENS = 32
 LEAST_SHARE = 1 / 8
