@@ -19,6 +19,9 @@ PACKAGE = "token_merge"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 """Of torch in the tests. Their models are so small that a second thread only waits; and where
 another program uses the same cores, it would wait for most of the time."""
+PROCESSES = ("--numprocesses", "2", "--dist", "loadfile")
+"""For the whole suite. The tests of one file stay together, for they share what takes long to make,
+such as a server."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 
@@ -64,7 +67,8 @@ def _run(program: str, *arguments: str, folder: Path = ROOT) -> int:
 
 
 def _run_tests(arguments: list[str]) -> int:
-    """In a process of their own, with pytest's output as it comes."""
+    """In processes of their own, with pytest's output as it comes."""
+    arguments = arguments or [*PROCESSES]
     print(f"\npytest {' '.join(arguments)}", flush=True)
     command = [sys.executable, "-m", "devtools.pytest_start", *arguments]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **THREADS}).returncode

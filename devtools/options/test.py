@@ -6,7 +6,7 @@ import argparse
 
 DESCRIPTION = """\
 Runs ruff (lint and format), mypy and pytest on a real ComfyUI, each even where an earlier one
-failed. All arguments go to pytest, which runs every test where there are none.
+failed. All arguments go to pytest. Without any, it runs every test, in two processes.
 """
 EXAMPLES = """\
 examples:
