@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cells import Cell
+from .cells import Cell, list_cells
 from .kinds import KINDS, Kind
 from .modes import MODES
 from .other import Other
@@ -24,8 +24,9 @@ in {len(MODES)} modes: {", ".join(mode.name for mode in MODES)}.
 
 The plain model gives the same picture, to the bit, before and after each cell. Where nothing else
 is said, the order of the nodes does not change the picture, to the bit.
-`python -m devtools test tests/interplay --long --write-compatibility` tries all cells and
-writes this section; `python -m devtools test` tries two modes of each pair but the slowest.
+`python -m devtools test tests/interplay --long --write-compatibility` tries all
+{len(list_cells()):,} cells and writes this section, in 26 minutes beside other work.
+`python -m devtools test` tries two modes of each pair but the slowest.
 """
 
 

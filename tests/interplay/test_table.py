@@ -20,7 +20,7 @@ def test_the_document_has_the_table_of_these_cells(
     if pytestconfig.getoption("write_compatibility"):
         assert seen == set(list_cells()), "a cell that was not tried must not be claimed"
         text = DOCUMENT.read_text(encoding="utf-8")
-        DOCUMENT.write_text(SECTION.sub(lambda _: write_section(), text), encoding="utf-8")
+        DOCUMENT.write_text(SECTION.sub(lambda _: write_section() + "\n", text), encoding="utf-8")
     found = SECTION.search(DOCUMENT.read_text(encoding="utf-8"))
     assert found
     assert found[0].rstrip() == write_section().rstrip()
