@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.attention_kernels import install_kernels
+from support.comfyui_version import leave_out_before
 from support.other_device import OtherDevice, move
 from support.other_device_run import tell_free_memory_of_both
 from token_merge.nodes.hooks.attention_call import NOT_WEIGHTED, AttentionCall, AttentionFunction
@@ -25,6 +26,8 @@ FUNCTIONS = [
 ]
 BOUNDS = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """Of the difference from float64, in outputs near the size of one."""
+FEWER_KEY_HEADS = {"attention_basic": "0.24.1", "attention_pytorch": "0.24.1"}
+"""The first ComfyUI whose function takes fewer key heads than heads; of the others 0.30.0."""
 QUERIES, KEYS, HEADS = 1030, 9, 2
 """ComfyUI gives SageAttention 3 no call of 1024 queries or fewer."""
 
@@ -85,6 +88,9 @@ def run_there(function, call, sizes):
 def test_keys_weigh_as_many_as_they_stand_for_or_the_run_says_that_not(
     function, kernels, dtype, channels, mask, key_heads
 ):
+    if key_heads < HEADS:
+        first = FEWER_KEY_HEADS.get(function.__name__, "0.30.0")
+        leave_out_before(first, f"fewer key heads in {function.__name__}")
     call = make_call(channels, dtype, make_mask(mask), key_heads)
     sizes = torch.randint(1, 9, (2, KEYS)).float()
     run_there(function, replace(call, mask=None), None)

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 import torch
 from comfy.patcher_extension import WrappersMP
-from comfy_extras.nodes_flux import FluxKVCache
 from support.attention_record import OVERRIDE, AttentionRecord
+from support.comfyui_version import needs_comfyui
 from support.expected import pair_calls
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 
@@ -179,8 +179,11 @@ def test_text_that_a_patch_adds_stays(node):
         assert torch.equal(reached.k[:, :, -12:, :channels], asked.k[:, :, -12:])
 
 
+@needs_comfyui("0.18.2", "FluxKVCache")
 def test_cached_references_stay_whole(node):
     """ComfyUI's FluxKVCache takes reference tokens out after a step and adds their keys alone."""
+    from comfy_extras.nodes_flux import FluxKVCache
+
     family = FAMILIES["Flux 2 with references at timestep zero"]
     plain = family.build()
     for model in (FluxKVCache.execute(node(plain))[0], node(FluxKVCache.execute(plain)[0])):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import comfy.supported_models as known
 import torch
 from torch import Generator
 
+from ..comfyui_version import known
 from . import image_settings as small
 from .hidream_o1 import HiDreamO1
 from .small_model import Conditioning, References, SmallModel
