@@ -13,8 +13,8 @@ from torch import Generator, Tensor
 
 from benchmarks.random_models import build_model
 
-from ..comfyui_version import leave_out, leave_out_before
-from .first_versions import FIRST_VERSIONS
+from ..comfyui_version import leave_out
+from .first_versions import leave_out_if_lacking
 
 Conditioning = dict[str, Any]
 Extras = Callable[[Generator, tuple[int, ...]], Conditioning]
@@ -81,9 +81,7 @@ class SmallModel:
 
         A test that asks an older ComfyUI for a model that it lacks is left out.
         """
-        first = FIRST_VERSIONS.get(self.name)
-        if first:
-            leave_out_before(first, self.name)
+        leave_out_if_lacking(self.name)
         if self.config is None:
             leave_out(self.name, None)
         return build_model(self.config, self.settings)
