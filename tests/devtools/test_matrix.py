@@ -1,8 +1,10 @@
-"""The tests on several versions of ComfyUI, each by pytest itself, on stand-ins for ComfyUI."""
+"""The tests on several versions of ComfyUI: small ones, on folders that look like one."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,7 +59,8 @@ def versions(tmp_path, monkeypatch) -> None:
         (folder / "requirements.txt").touch()
 
 
-def test_each_version_has_its_row_and_says_what_it_lacks(tests, versions, capfd):
+def test_each_version_has_its_row_and_says_what_it_lacks(tests, versions, capfd, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     assert matrix.main(["--", tests]) == 1
     lines = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
     assert "1 ComfyUI old lacks Krea 2" in lines
@@ -70,24 +73,51 @@ def test_each_version_has_its_row_and_says_what_it_lacks(tests, versions, capfd)
     ]
 
 
-def test_versions_that_all_pass_give_exit_code_0(tests, versions):
-    assert matrix.main(["--versions", "old", "--", tests]) == 0
+@pytest.fixture
+def pytest_that(monkeypatch) -> Callable[..., None]:
+    """``pytest_that(code, cases)``: takes pytest's place, as it takes a second to start."""
+    run = subprocess.run
+
+    def install(code: int, cases: str | None) -> None:
+        def pretend(command, **options):
+            if "devtools.pytest_start" not in command:
+                return run(command, **options)
+            (report,) = (word for word in map(str, command) if word.startswith("--junit-xml="))
+            if cases is not None:
+                text = f"<testsuites><testsuite time='2'>{cases}</testsuite></testsuites>"
+                Path(report.partition("=")[2]).write_text(text)
+            return subprocess.CompletedProcess(command, code)
+
+        monkeypatch.setattr(matrix.subprocess, "run", pretend)
+
+    return install
 
 
-def test_tests_that_cannot_be_run_are_a_failure(versions, tmp_path):
-    assert matrix.main(["--versions", "old", "--", str(tmp_path / "no-such-file.py")]) == 1
+def test_versions_that_all_pass_give_exit_code_0(versions, pytest_that):
+    pytest_that(0, "<testcase/>")
+    assert matrix.main([]) == 0
 
 
-def test_another_python_brings_the_packages_of_its_own_sandbox(tests, versions, monkeypatch, capfd):
-    answer = "Path(sys.argv[1]).write_text(f'{sys.executable}\\n3.99.0')"
+def test_a_pytest_that_wrote_no_report_is_a_failure(versions, pytest_that, capsys):
+    pytest_that(4, None)
+    assert matrix.main(["--versions", "old"]) == 1
+    assert "failed (4)" in capsys.readouterr().out
+
+
+def test_another_python_brings_the_packages_of_its_own_sandbox(
+    versions, pytest_that, monkeypatch, capsys
+):
+    pytest_that(0, "<testcase/>")
+    answer = "Path(sys.argv[1]).write_text('/its/python\\n3.99.0')"
     monkeypatch.setattr(matrix, "PREPARE", f"import sys; from pathlib import Path; {answer}")
-    assert matrix.main(["--versions", "old", "--python", sys.executable, "--", tests]) == 0
-    assert "ComfyUI old, Python 3.99.0" in capfd.readouterr().out
+    assert matrix.main(["--versions", "old", "--python", sys.executable]) == 0
+    assert "ComfyUI old, Python 3.99.0" in capsys.readouterr().out
 
 
-def test_a_python_without_a_sandbox_ends_the_command(tests, versions, monkeypatch, capsys):
+def test_a_python_without_a_sandbox_ends_the_command(versions, pytest_that, monkeypatch, capsys):
+    pytest_that(0, "<testcase/>")
     monkeypatch.setattr(matrix, "PREPARE", "raise SystemExit(1)")
-    assert matrix.main(["--python", sys.executable, "--", tests]) == 1
+    assert matrix.main(["--python", sys.executable]) == 1
     assert "could not make its sandbox" in capsys.readouterr().err
 
 

@@ -16,6 +16,7 @@ from support.small_models import IMAGES, VIDEOS, SampleRequest
 FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
 SEVERAL = ("Flux Kontext", "Qwen-Image", "OmniGen2", "SD3", "Wan 2.1 T2V", "HiDream-I1", "Lens")
 RUN = SampleRequest(steps=1)
+NEEDS_PATCHES = needs_comfyui("0.18.2", "attention patches in transformers")
 
 
 @pytest.fixture(params=SEVERAL)
@@ -107,6 +108,7 @@ def test_the_options_of_a_call_stay_as_they_were(family, node):
     assert changed == [set()]
 
 
+@NEEDS_PATCHES
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("name", ["Flux", "Flux 2", "Qwen-Image", "Krea 2"])
 def test_attention_patches_see_every_token(name, node, order):
@@ -139,6 +141,7 @@ def test_attention_patches_see_every_token(name, node, order):
     assert not torch.equal(picture, plain)
 
 
+@NEEDS_PATCHES
 def test_keys_that_a_patch_adds_stay_and_the_log_says_so(node, caplog):
     """As adapters do that let the picture attend to more than the model foresaw."""
     family = FAMILIES["Flux"]

@@ -21,6 +21,7 @@ FIRST_VERSIONS = {
     "MageFlow": "0.30.0",
     "MageFlow with references": "0.30.0",
     "SeedVR2": "0.30.0",
+    "Wan with references last": "0.26.0",
 }
 """Has the model as it is built here."""
 
