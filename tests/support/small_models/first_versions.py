@@ -21,7 +21,10 @@ FIRST_VERSIONS = {
     "MageFlow": "0.30.0",
     "MageFlow with references": "0.30.0",
     "SeedVR2": "0.30.0",
+    "Wan SCAIL 2": "0.26.0",
     "Wan with references last": "0.26.0",
+    "Wan, autoregressive": "0.24.1",
+    "WanDancer": "0.24.1",
 }
 """Has the model as it is built here."""
 
@@ -49,5 +52,6 @@ def leave_out_if_lacking(name: str) -> None:
         (REFERENCES_TOLD, f"the places of references in {name}"),
         (BLOCKS_TOLD, f"the numbers of blocks in {name}"),
     ):
-        if name in versions:
-            leave_out_before(versions[name], what)
+        model = name.removesuffix(" alone")  # the same one with a prompt and nothing else
+        if model in versions:
+            leave_out_before(versions[model], what)
