@@ -100,7 +100,7 @@ def _run_tests(version: str, folder: Path, python: Python, tests: list[str]) -> 
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch) / "report.xml"
         options = ["--quiet", "--tb=short", f"--junit-xml={place}"]
-        command = [python.program, "-m", "devtools.pytest_start", *options, *tests]
+        command = [str(python.program), "-m", "devtools.pytest_start", *options, *tests]
         environment = {**os.environ, **THREADS, "COMFYUI_PATH": str(folder)}
         code = subprocess.run(command, cwd=ROOT, env=environment).returncode
         return Cell(version, python.version, code, read_report(place))
