@@ -9,10 +9,15 @@ from __future__ import annotations
 from ..comfyui_version import leave_out_before
 
 FIRST_VERSIONS = {
+    "Boogu": "0.26.0",
+    "Boogu with references": "0.26.0",
     "Chroma Radiance": "0.24.1",
     "CogVideoX": "0.24.1",
     "CogVideoX 1.5": "0.24.1",
     "ERNIE-Image": "0.20.1",
+    "HiDream-O1": "0.24.1",
+    "HiDream-O1 with a reference": "0.24.1",
+    "Ideogram 4": "0.24.1",
     "JoyImage": "0.30.0",
     "JoyImage with references": "0.30.0",
     "Krea 2": "0.26.0",
@@ -20,6 +25,9 @@ FIRST_VERSIONS = {
     "Lens": "0.24.1",
     "MageFlow": "0.30.0",
     "MageFlow with references": "0.30.0",
+    "MiniMax H3": "0.30.0",
+    "PiD": "0.24.1",
+    "PixelDiT": "0.24.1",
     "SeedVR2": "0.30.0",
     "Wan SCAIL 2": "0.26.0",
     "Wan with references last": "0.26.0",
