@@ -19,6 +19,7 @@ from .progress import Progress
 COMMANDS = {
     "demo": ("demo", "generate with and without the nodes: seconds per step, and a picture"),
     "test": ("check", "lint, types and tests, on a real ComfyUI; takes pytest's arguments"),
+    "matrix": ("matrix", "the tests on every ComfyUI that the nodes support, oldest to newest"),
     "bench": ("bench", "measure the nodes against their peers and the limit of each setting"),
     "quality": ("quality", "train the small model, measure how much of its pictures stays"),
     "thumbnails": ("thumbnails", "draw the pictures of the examples in the template browser"),

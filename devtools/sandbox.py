@@ -67,7 +67,7 @@ def check_python() -> None:
 
 def ready() -> Sandbox:
     """The sandbox, built first where it is missing or incomplete."""
-    pinned = comfyui.pinned_folder(cache.folder())
+    pinned = comfyui.PINNED.folder(cache.folder())
     own = comfyui.users_own()
     if own == pinned:  # said so by `environment` to this process
         own = None
@@ -102,7 +102,7 @@ def _key(own: Path | None) -> str:
     """Names the environment after all that decides its content."""
     wanted = [sys.version, sys.platform, REQUIREMENTS.read_text(), NO_DEPS.read_text()]
     wanted += [TORCHVISION_HOOK.read_text()]
-    wanted += [(own / "requirements.txt").read_text() if own else comfyui.SHA256]
+    wanted += [(own / "requirements.txt").read_text() if own else comfyui.PINNED.sha256]
     return hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:12]
 
 

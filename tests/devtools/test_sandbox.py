@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from devtools import cache, sandbox
 from devtools.progress import Progress
@@ -139,3 +140,12 @@ def test_a_set_up_says_its_stages_once_each(own_comfyui, installer, capsys):
     assert lines[0].startswith("Setting up the sandbox")
     assert lines[-1].startswith("The sandbox is ready")
     assert len(lines) == len(set(lines)) < 10
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+def test_every_python_gets_one_version_of_each_package(python):
+    lines = sandbox.REQUIREMENTS.read_text().splitlines()
+    wanted = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    place = {"python_version": python, "python_full_version": f"{python}.0"}
+    chosen = [one.name for one in wanted if one.marker is None or one.marker.evaluate(place)]
+    assert sorted(chosen) == sorted({one.name for one in wanted})

@@ -13,6 +13,7 @@ from token_merge.nodes.hooks.registry import listen
 from token_merge.nodes.hooks.run_report import RunSummary
 from torch import Tensor
 
+from .first_versions import leave_out_if_lacking
 from .kinds import Kind
 from .modes import Mode
 from .other import Order, Other
@@ -42,6 +43,8 @@ def sample_once(kind: Kind, other: Other | None, mode: Mode | None, order: Order
 
 def paint(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> Picture:
     """Sample anew, without the other node or without ours where there is none."""
+    if other:
+        leave_out_if_lacking(kind, other)
     model = other.build_model(kind) if other else kind.build()
     call = other.make_call(kind) if other else kind.call()
     if mode and order == "before":

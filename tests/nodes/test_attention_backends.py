@@ -98,7 +98,21 @@ def test_channels_keep_a_scale_that_the_model_asks_for(backend):
         ("attention_of_tomorrow", True, True, CUDA, "mask"),
     ],
 )
-def test_only_functions_that_are_known_to_take_more_get_more(name, earlier, mask, device, way):
+def test_only_functions_that_are_known_to_take_more_get_more(
+    name, earlier, mask, device, way, monkeypatch
+):
+    monkeypatch.setattr(attention, "SAGE_ATTENTION_SUPPORTS_MASK", False, raising=False)
+    assert choose_weighting(name, earlier, mask, device) == way
+
+
+def test_sageattention_gets_every_mask_in_a_comfyui_that_does_not_ask_whether_it_takes_one(
+    monkeypatch,
+):
+    monkeypatch.delattr(attention, "SAGE_ATTENTION_SUPPORTS_MASK", raising=False)
+    assert choose_weighting("attention_sage", False, True, CUDA) is None
+
+
+def choose_weighting(name, earlier, mask, device):
     def function():
         pass
 
@@ -108,7 +122,7 @@ def test_only_functions_that_are_known_to_take_more_get_more(name, earlier, mask
         q = torch.empty(1, 1, 5, 64, device=device)
         given = torch.zeros(1, 1, device=device) if mask else None
         call = AttentionCall(q, q, q, 1, given, skip_output_reshape=True, options={})
-    assert AttentionFunction(function, other_node).choose_weighting(call) == way
+    return AttentionFunction(function, other_node).choose_weighting(call)
 
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])

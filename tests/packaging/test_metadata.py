@@ -9,6 +9,8 @@ from pathlib import Path
 
 from comfy_cli.registry.config_parser import extract_node_configuration
 
+from devtools.comfyui import ARCHIVES
+
 ROOT = Path(__file__).parents[2]
 CONFIG = extract_node_configuration(str(ROOT / "pyproject.toml"))
 
@@ -30,6 +32,11 @@ def test_needs_nothing_beside_comfyui() -> None:
     assert CONFIG.project.dependencies == []
     # comfy-cli empties a requirement that it cannot read.
     assert re.fullmatch(r">=\d+\.\d+\.\d+", CONFIG.project.supported_comfyui_version)
+
+
+def test_the_lowest_comfyui_is_the_first_that_is_tested() -> None:
+    """By ``devtools matrix``."""
+    assert CONFIG.project.supported_comfyui_version == f">={ARCHIVES[0].comfyui}"
 
 
 def test_licence_is_mit() -> None:

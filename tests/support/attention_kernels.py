@@ -54,8 +54,9 @@ def install_kernels(monkeypatch: pytest.MonkeyPatch, *, sage_takes_masks: bool =
         "flash_attn_func": kernels.note(flash_attn_func),
         "sageattn": kernels.note(sage),
         "sageattn3_blackwell": kernels.note(sageattn3_blackwell),
-        "SAGE_ATTENTION_SUPPORTS_MASK": sage_takes_masks,
     }
+    if hasattr(attention, "SAGE_ATTENTION_SUPPORTS_MASK"):  # a ComfyUI that asks
+        values["SAGE_ATTENTION_SUPPORTS_MASK"] = sage_takes_masks
     for name, value in values.items():
         monkeypatch.setattr(attention, name, value, raising=False)
     return kernels

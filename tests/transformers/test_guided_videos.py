@@ -6,19 +6,20 @@ import logging
 from dataclasses import replace
 from functools import partial
 
-import comfy.ldm.wan.ar_model as autoregressive
 import comfy.sample
 import comfy.samplers
 import pytest
 import torch
 from comfy_extras.nodes_lt import LTXVAddGuide
 from support.attention_record import AttentionRecord
+from support.comfyui_version import leave_out_before, needs_comfyui
 from support.small_models import UNGUIDED_VIDEOS, UNREACHED, VIDEOS, SampleRequest
 from support.token_places import find_places
 
 FAMILIES = {family.name: family for family in (*VIDEOS, *UNREACHED)}
 RUN = SampleRequest(steps=1)
 VIDEO = 3 * 6 * 8
+EARLIER_SOUND = ("0.20.1", "earlier sound in LTX-2")
 
 
 @pytest.fixture(params=["merge", "downsample"])
@@ -34,6 +35,8 @@ def test_with_a_prompt_alone_the_sequence_is_the_video(family):
 
 @pytest.mark.parametrize("name", ["LTX-2", "LTX-2 with guides"])
 def test_sound_and_what_sound_and_video_read_of_each_other_stay_whole(name, node):
+    if name == "LTX-2":
+        leave_out_before(*EARLIER_SOUND)
     family = FAMILIES[name]
     sound = family.sound[1] + (3 if name == "LTX-2" else 0)
     record = AttentionRecord()
@@ -47,6 +50,7 @@ def test_sound_and_what_sound_and_video_read_of_each_other_stay_whole(name, node
     assert sum(reached.lengths[1] < asked.lengths[1] for asked, reached in calls) == 3
 
 
+@needs_comfyui(*EARLIER_SOUND)
 def test_a_video_with_as_many_tokens_as_its_sound_is_left_alone(node, caplog):
     plain = FAMILIES["LTX-2"]
     family = replace(plain, sound=(8, VIDEO - 3, 16))
@@ -79,6 +83,7 @@ def test_a_latent_of_guides_alone_is_left_alone(node, caplog):
     assert is_left_alone(with_guide(keyframe_idxs=places), node, caplog, said)
 
 
+@needs_comfyui("0.24.1", "guides of a smaller size in LTX-Video")
 def test_guides_of_a_smaller_size_are_left_alone(node, caplog):
     """ComfyUI leaves out the tokens between theirs; the mask alone tells which these are."""
     _, guide = LTXVAddGuide.dilate_latent(torch.zeros(1, 1, 1, 3, 4), 2)
@@ -89,6 +94,7 @@ def test_guides_of_a_smaller_size_are_left_alone(node, caplog):
     assert is_left_alone(with_guide(concat_mask=mask), node, caplog, said)
 
 
+@needs_comfyui("0.24.1", "an attention of their own for guides in LTX-Video")
 def test_guides_of_another_strength_are_left_alone(node, caplog):
     """ComfyUI computes attention for the video and for the guides apart."""
     entry = {"pre_filter_count": 48, "strength": 0.5, "latent_shape": [1, 6, 8]}
@@ -109,8 +115,11 @@ def is_left_alone(family, node, caplog, said, run=RUN):
     return torch.equal(picture, run.sample(family.build(), family))
 
 
+@needs_comfyui("0.24.1", "Wan, autoregressive")
 def test_what_the_autoregressive_sampler_asks_of_attention_cannot_be_reached(monkeypatch):
     """Else the reason for which this model is skipped is gone."""
+    import comfy.ldm.wan.ar_model as autoregressive
+
     family = FAMILIES["Wan, autoregressive"]
     asked = []
     attention = autoregressive.optimized_attention

@@ -8,14 +8,15 @@ from functools import partial
 import pytest
 import torch
 from comfy.patcher_extension import WrappersMP
-from comfy_extras.nodes_flux import FluxKVCache
 from support.attention_record import OVERRIDE, AttentionRecord
+from support.comfyui_version import needs_comfyui
 from support.expected import pair_calls
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 
 FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
 SEVERAL = ("Flux Kontext", "Qwen-Image", "OmniGen2", "SD3", "Wan 2.1 T2V", "HiDream-I1", "Lens")
 RUN = SampleRequest(steps=1)
+NEEDS_PATCHES = needs_comfyui("0.18.2", "attention patches in transformers")
 
 
 @pytest.fixture(params=SEVERAL)
@@ -107,6 +108,7 @@ def test_the_options_of_a_call_stay_as_they_were(family, node):
     assert changed == [set()]
 
 
+@NEEDS_PATCHES
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("name", ["Flux", "Flux 2", "Qwen-Image", "Krea 2"])
 def test_attention_patches_see_every_token(name, node, order):
@@ -139,6 +141,7 @@ def test_attention_patches_see_every_token(name, node, order):
     assert not torch.equal(picture, plain)
 
 
+@NEEDS_PATCHES
 def test_keys_that_a_patch_adds_stay_and_the_log_says_so(node, caplog):
     """As adapters do that let the picture attend to more than the model foresaw."""
     family = FAMILIES["Flux"]
@@ -179,8 +182,11 @@ def test_text_that_a_patch_adds_stays(node):
         assert torch.equal(reached.k[:, :, -12:, :channels], asked.k[:, :, -12:])
 
 
+@needs_comfyui("0.18.2", "FluxKVCache")
 def test_cached_references_stay_whole(node):
     """ComfyUI's FluxKVCache takes reference tokens out after a step and adds their keys alone."""
+    from comfy_extras.nodes_flux import FluxKVCache
+
     family = FAMILIES["Flux 2 with references at timestep zero"]
     plain = family.build()
     for model in (FluxKVCache.execute(node(plain))[0], node(FluxKVCache.execute(plain)[0])):

@@ -24,6 +24,9 @@ from ..planner import Acting, LayerPlans, find_acting, plan_attention
 from .arrangement import Arrangement
 from .layout import Layout
 
+BLOCK_KEY = "block_index"
+"""Under which ComfyUI's models tell which block is running."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -72,7 +75,7 @@ class TransformerCall:
         """The block that runs, None within a refiner before or between the blocks."""
         if not self.total_blocks:
             return Block(next(self.ordinals), 0)
-        index = options.get("block_index")
+        index = options.get(BLOCK_KEY)
         if index is None:
             return None
         first = self.first_single if options.get("block_type") == "single" else 0

@@ -10,11 +10,11 @@ from unittest.mock import patch
 
 import comfy.ldm.wan.model as wan
 import comfy.ldm.wan.model_animate as animate
-import comfy.supported_models as known
 import torch
 from comfy.model_base import BaseModel
 from torch import Generator, Tensor, nn
 
+from ..comfyui_version import known
 from . import video_settings as small
 from .small_model import Conditioning, References, SmallModel, no_extras
 

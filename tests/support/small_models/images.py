@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import comfy.supported_models as known
 import torch
 from torch import Generator
 
+from ..comfyui_version import known
 from . import image_settings as small
 from .hidream_o1 import HiDreamO1
 from .small_model import Conditioning, References, SmallModel
@@ -52,10 +52,8 @@ TIMESTEP_ZERO = References(options={"reference_latents_method": "index_timestep_
 IMAGES = (
     SmallModel("Flux", known.Flux, small.FLUX, 16, TWO, 24, pooled),
     SmallModel("Flux Kontext", known.Flux, small.FLUX, 16, TWO, 24, pooled, KONTEXT),
-    SmallModel("Flux 2", known.Flux2, small.FLUX2, 128, ONE, 24),
-    SmallModel(
-        "Flux 2 with references", known.Flux2, small.FLUX2, 128, ONE, 24, references=KONTEXT
-    ),
+    SmallModel("Flux 2", known.Flux2, small.FLUX2, 128, ONE, 24, pooled),
+    SmallModel("Flux 2 with references", known.Flux2, small.FLUX2, 128, ONE, 24, pooled, KONTEXT),
     SmallModel(
         "Flux 2 with references at timestep zero",
         known.Flux2,
@@ -63,9 +61,10 @@ IMAGES = (
         128,
         ONE,
         24,
-        references=TIMESTEP_ZERO,
+        pooled,
+        TIMESTEP_ZERO,
     ),
-    SmallModel("Chroma", known.Chroma, small.CHROMA, 16, TWO, 24),
+    SmallModel("Chroma", known.Chroma, small.CHROMA, 16, TWO, 24, pooled),
     SmallModel("Chroma Radiance", known.ChromaRadiance, small.RADIANCE, 3, (4, 4), 24),
     SmallModel("SD3", known.SD3, small.SD3, 16, TWO, 24, pooled),
     SmallModel(

@@ -13,6 +13,9 @@ from torch import Generator, Tensor
 
 from benchmarks.random_models import build_model
 
+from ..comfyui_version import leave_out
+from .first_versions import leave_out_if_lacking
+
 Conditioning = dict[str, Any]
 Extras = Callable[[Generator, tuple[int, ...]], Conditioning]
 
@@ -44,14 +47,15 @@ class References:
 class SmallModel:
     """What it takes to build and to sample one family.
 
-    config: its class in ``comfy.supported_models``. settings: what ComfyUI would read from a
-    checkpoint, made small. channels: of the latent. patch: cells of the latent per token, one
-    number per axis; with three axes (frames first) latents are (B, C, T, H, W), else (B, C, H, W).
-    prompt_width: features per token of the prompt. extras: further conditioning, from a generator
-    and the latent's size. mask: whether a prompt may bring, or needs, an ``attention_mask``.
-    grid: of the usual latent, in tokens; axes that are not named have one. batches: ComfyUI
-    itself can compute more than one latent per call. pads: it fills up a latent that the patch
-    does not divide. sound: size of the latent of sound that is drawn with the video, if any.
+    config: its class in ``comfy.supported_models``; None: this ComfyUI lacks it. settings: what
+    ComfyUI would read from a checkpoint, made small. channels: of the latent. patch: cells of the
+    latent per token, one number per axis; with three axes (frames first) latents are (B, C, T, H,
+    W), else (B, C, H, W). prompt_width: features per token of the prompt. extras: further
+    conditioning, from a generator and the latent's size. mask: whether a prompt may bring, or
+    needs, an ``attention_mask``. grid: of the usual latent, in tokens; axes that are not named have
+    one. batches: ComfyUI itself can compute more than one latent per call. pads: it fills up a
+    latent that the patch does not divide. sound: size of the latent of sound that is drawn with the
+    video, if any.
     """
 
     name: str
@@ -73,7 +77,13 @@ class SmallModel:
 
     @cache  # noqa: B019
     def build(self) -> ModelPatcher:
-        """As ComfyUI's loaders return it; shared, so nobody may change it."""
+        """As ComfyUI's loaders return it; shared, so nobody may change it.
+
+        A test that asks an older ComfyUI for a model that it lacks is left out.
+        """
+        leave_out_if_lacking(self.name)
+        if self.config is None:
+            leave_out(self.name, None)
         return build_model(self.config, self.settings)
 
     @property

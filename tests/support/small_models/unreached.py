@@ -7,11 +7,11 @@ from typing import Any
 from unittest.mock import patch
 
 import comfy.ldm.ace.model as ace
-import comfy.supported_models as known
 import torch
 from comfy.model_base import BaseModel
 from torch import Generator
 
+from ..comfyui_version import known
 from .small_model import Conditioning, SmallModel
 from .video_settings import WAN
 

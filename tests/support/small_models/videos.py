@@ -8,11 +8,11 @@ from typing import Any
 from unittest.mock import patch
 
 import comfy.ldm.anima.model as anima
-import comfy.supported_models as known
 import torch
 from comfy.model_base import BaseModel
 from torch import Generator
 
+from ..comfyui_version import known
 from . import video_settings as small
 from .guided_videos import GUIDED_VIDEOS
 from .images import pooled

@@ -11,7 +11,7 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from comfy_extras.nodes_apg import APG
 from comfy_extras.nodes_cfg import CFGNorm, CFGZeroStar
-from comfy_extras.nodes_custom_sampler import DualCFGGuider, DualModelGuider
+from comfy_extras.nodes_custom_sampler import DualCFGGuider
 from comfy_extras.nodes_eps import EpsilonScaling
 from comfy_extras.nodes_fresca import FreSca
 from comfy_extras.nodes_model_advanced import RescaleCFG
@@ -53,6 +53,9 @@ def guide_by_second_model(family: SmallModel) -> Callable[[SamplerCall], Sampler
     """The negative prompt is read by another model, with the options of the first."""
 
     def make(model: ModelPatcher, call: SamplerCall) -> comfy.samplers.CFGGuider:
+        # An older ComfyUI has none.
+        from comfy_extras.nodes_custom_sampler import DualModelGuider
+
         return run_node(
             DualModelGuider, model, call.positive, call.cfg, second_model(family), call.negative
         )

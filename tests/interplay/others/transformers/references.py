@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from comfy.model_patcher import ModelPatcher
 from comfy_extras.nodes_edit_model import ReferenceLatent
-from comfy_extras.nodes_flux import FluxKontextMultiReferenceLatentMethod, FluxKVCache
+from comfy_extras.nodes_flux import FluxKontextMultiReferenceLatentMethod
 from support.small_models import SmallModel
 
 from ...kinds import FAMILIES
@@ -62,6 +63,15 @@ CACHED = Limit(
 )
 KONTEXT = FAMILIES["Flux Kontext"]
 FLUX_2 = FAMILIES["Flux 2 with references at timestep zero"]
+
+
+def cache_references(model: ModelPatcher) -> ModelPatcher:
+    # An older ComfyUI has none.
+    from comfy_extras.nodes_flux import FluxKVCache
+
+    return run_node(FluxKVCache, model)
+
+
 OTHERS = (
     *(
         edit(f"Edit Model Reference Method: {method}", family, refer_by(method))
@@ -81,7 +91,7 @@ OTHERS = (
         "Flux KV Cache",
         FLUX_2,
         lambda call: replace(refer_by("index_timestep_zero")(call), steps=3),
-        patch=lambda model: run_node(FluxKVCache, model),
+        patch=cache_references,
         limits=(CACHED,),
     ),
 )

@@ -1,0 +1,67 @@
+"""The command line of ``matrix``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+
+from ..comfyui import ARCHIVES, ROOT
+
+FOLDERS = ("tests/core", "tests/nodes", "tests/transformers", "tests/interplay")
+"""Tests that know nothing of ComfyUI's server and page, which come in packages of their own."""
+
+DESCRIPTION = (
+    "Runs tests on each ComfyUI that the nodes support, and prints what each version passed and "
+    "what it lacks. Needs several minutes a version."
+)
+EXAMPLES = """\
+examples:
+  python -m devtools matrix                             every version
+  python -m devtools matrix --versions 0.16.3 0.30.0    the lowest and the newest
+  python -m devtools matrix --python 3.10 3.13          with other Pythons than this one
+  python -m devtools matrix -- tests/nodes -x           other tests
+"""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options; ends the process on ``--help`` and on a mistake.
+
+    ``archives``: of the chosen versions. ``tests``: what stands behind ``--``, for pytest.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m devtools matrix",
+        usage="%(prog)s [-h] [--versions ...] [--python ...] [-- pytest's arguments]",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    known = {archive.comfyui: archive for archive in ARCHIVES}
+    parser.add_argument(
+        "--versions",
+        nargs="+",
+        metavar="VERSION",
+        choices=known,
+        default=list(known),
+        help=f"of ComfyUI: any of {', '.join(known)} (default: all)",
+    )
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        metavar="PYTHON",
+        type=_program,
+        default=[],
+        help="versions or programs: 3.10 is python3.10 (default: the one that runs this)",
+    )
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:at])
+    options.archives = [known[version] for version in options.versions]
+    here = [name for name in FOLDERS if (ROOT / name).is_dir()]
+    options.tests = arguments[at + 1 :] or here
+    return options
+
+
+def _program(text: str) -> str:
+    program = shutil.which(f"python{text}") or shutil.which(text)
+    if program is None:
+        raise argparse.ArgumentTypeError(f"found neither python{text} nor {text}")
+    return program
