@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Any, TypeVar
 
 from comfy.model_patcher import ModelPatcher
@@ -43,10 +43,16 @@ def switching_often() -> Iterator[None]:
 def keep_together(models: list[ModelPatcher]) -> list[ModelPatcher]:
     """Clones whose runs begin, call the model, and end at the same time.
 
-    A run that ends earlier would take ``current_patcher`` from the model of the other one: ComfyUI
-    does not sample twice on one model at once.
+    ComfyUI does not sample twice on one model at once. A run that ends earlier would take
+    ``current_patcher`` from the model of the other one, and two loads at once spoil its list of
+    what was patched, so loads take turns.
     """
     barrier = Barrier(len(models), timeout=SECONDS)
+    loading = Lock()
+
+    def load_in_turn(executor: Any, *args: Any, **kwargs: Any) -> Any:
+        with loading:
+            return executor(*args, **kwargs)
 
     def wait_at_both_ends(executor: Any, *args: Any, **kwargs: Any) -> Any:
         barrier.wait()
@@ -61,6 +67,7 @@ def keep_together(models: list[ModelPatcher]) -> list[ModelPatcher]:
 
     clones = [model.clone() for model in models]
     for clone in clones:
+        clone.add_wrapper_with_key(WrappersMP.PREPARE_SAMPLING, "together", load_in_turn)
         clone.add_wrapper_with_key(WrappersMP.SAMPLER_SAMPLE, "together", wait_at_both_ends)
         clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "together", wait_before)
     return clones
