@@ -25,10 +25,8 @@ def test_queued_prompts_are_all_run_and_leave_nothing(client):
 @pytest.mark.skipif(not SOAK.cases, reason="takes minutes: python -m devtools soak queue")
 @pytest.mark.parametrize("plain", [False, True], ids=["ours", "plain"])
 def test_memory_stays_where_it_is_after_the_first_round(plain, tmp_path):
-    """Read when the queue is empty and the garbage collected, after each round of 20 prompts.
-
-    Medians of both halves: a single reading may be higher by what the C library has not given
-    back to the system, 55 MiB at some time in a run with and without our nodes.
+    """Read when the queue is empty, after each round of 20 prompts. The garbage is collected then,
+    and the C library has given back to the system what it kept of freed memory.
     """
     found = []
     with running(tmp_path) as server:
