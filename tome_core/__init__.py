@@ -4,7 +4,7 @@ from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
-from .local_window import LocalWindow, WindowPlan
+from .local_window import LocalWindow
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
 from .planning import LayerTokens, plan_layer
@@ -13,6 +13,7 @@ from .settings import DownsampleSettings, MergeSettings, Settings
 from .streams import Stream
 from .tile_matching import match_tiles
 from .window_attention import attend_windows
+from .window_plan import WindowPlan
 
 __all__ = [
     "Destinations",

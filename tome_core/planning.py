@@ -16,7 +16,7 @@ from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
-from .local_window import LocalWindow, WindowPlan, fit_box, place_windows
+from .local_window import LocalWindow, fit_box, place_windows
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Plan, Skipped
 from .query_groups import MOST_GROUPS
@@ -24,6 +24,7 @@ from .settings import DRAWN, DownsampleSettings, MergeSettings, Settings
 from .streams import Stream
 from .tile_matching import match_tiles
 from .tokens import number_between
+from .window_plan import WindowPlan
 
 MOST_DRAWS = 16
 """Of the keys beyond local windows. Each draw is gathered and called by itself; 16 draws are as
@@ -32,8 +33,12 @@ factor 4, 8 steps, 4 pictures: 36.4 and 35.8 dB; 4 draws 35.6, one draw 33.1).""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start more than a hundred kernels: at 4,096 tokens a block is 0.94x and 0.71x as fast, or 1.01x
-and 0.98x where launches hide. Where the user asks for a window, it is there all the same."""
+they start more than a hundred kernels: at 4,096 tokens a block is 0.89x and 0.65x as fast, or 0.97x
+and 0.94x where launches hide. Where the user asks for a window, it is there all the same."""
+
+LEAST_FOR_MERGING = {"cuda": 1024}
+"""By device: with fewer tokens merging gains nothing by the same estimates, even where launches
+hide. Token Downsample starts few kernels and has no such limit."""
 
 LEAST_TOKENS = 32
 LEAST_SHARE = 1 / 8
@@ -74,7 +79,7 @@ def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | 
     grid = layer.stream.grid
     kept = _count_kept(grid, settings)
     merged = grid.tokens - kept
-    if grid.tokens < LEAST_TOKENS:
+    if grid.tokens < LEAST_FOR_MERGING.get(layer.draws.device.type, LEAST_TOKENS):
         return Skipped(f"{grid.tokens} tokens are too few for merging to pay")
     if merged < LEAST_SHARE * grid.tokens:
         return Skipped(f"merging {merged} of {grid.tokens} tokens costs more than it saves")
@@ -169,7 +174,7 @@ def _find_window(
     box = fit_box(grid, layer.local_window)
     if smaller.tokens + prod(box) > (settings.max_tokens or grid.tokens):
         return None
-    return place_windows(layer.stream, box, layer.draws.device)
+    return place_windows(layer.stream, smaller, box, layer.draws.device)
 
 
 def _order_tiles(window: LocalWindow, draws: Draws) -> Tensor:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from einops import rearrange
 from torch import Tensor
 
-from .local_window import WindowPlan
-from .partial_attention import Part, attend_part, find_masked, join_parts
-
-FAR_QUERIES = 1024
-"""Queries that read far keys in one call on a CPU, whose kernel is slow with few queries: PyTorch's
-reads the keys once for 256 queries where there are 768 or more, else once for 32."""
+from .attention_kernels import Part, attend_part, find_masked
+from .partial_attention import Term, sum_terms
+from .window_plan import WindowPlan
 
 SHARE = 0.5
 """Boxes are read together as long as their copies take at most this share of the queries. Fewer
@@ -33,60 +29,85 @@ def attend_windows(
 
     Returns (B, H, L, D).
 
-    Each draw of kept keys is gathered once, for all tiles that read it. The keys of the boxes are
-    gathered a few tiles at a time, so that their copies never lie in memory all together.
+    The queries of a draw read all keys of that draw, so that they are one long row of queries and
+    no key is hidden: this is what the fastest kernels ask for. The drawn keys in a tile's box are
+    then read once more and subtracted, and the whole box is added in their place. All copies are
+    made for one draw at a time, and those for boxes a few tiles at a time.
     """
-    sequence = _Sequence(q, k, v, mask, scale)
-    window, draws = plan.window, len(plan.kept)
-    boxes = max(1, int(SHARE * q.shape[2] / (window.queries.shape[1] + 2 * window.near.shape[1])))
-    attend_far = _attend_together if q.device.type == "cpu" else _attend_tile_by_tile
-    tiles_of = plan.deal_tiles()
-    queries_of = window.queries.index_select(0, plan.order).tensor_split(draws)  # (t, Q) each
-    near_of = window.near.index_select(0, plan.order).tensor_split(draws)  # (t, K) each
-    out = q.new_empty(*q.shape[:3], v.shape[3])
-    for draw in range(draws):
-        far = sequence.take_keys(plan.numbers[draw, None])
-        if draw == 0 and len(window.others):
-            others = sequence.take_queries(window.others[None])
-            _put(out, others.numbers, sequence.attend(others, far, plan.weigh(q.dtype)[None])[0])
-        queries, near = sequence.take_queries(queries_of[draw]), near_of[draw]
-        bias = plan.weigh_beyond(draw, tiles_of[draw], q.dtype)
-        beyond = attend_far(sequence, queries, far, bias)
-        for first in range(0, len(near), boxes):
-            some = slice(first, first + boxes)
-            within = sequence.attend(queries.take(some), sequence.take_keys(near[some]), None)
-            join_parts((beyond[0][some], beyond[1][some]), within)
-        _put(out, queries.numbers, beyond[0])
+    sequence, window = _Sequence(q, k, v, mask, scale), plan.window
+    # In memory heads lie within tokens, as models want to have them.
+    out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
+    if len(window.others):
+        others = window.others[None]
+        read = _attend_drawn(sequence, plan, 0, sequence.take_queries(others))
+        _put(out, others, sum_terms(read))
+    of_tiles = map(plan.deal, (*plan.boxes, *plan.list_drawn_inside(q.dtype)))
+    for draw, each in enumerate(zip(*of_tiles, strict=True)):
+        _put(out, each[0], _attend_tiles(sequence, plan, draw, *each))
     return out
 
 
-def _attend_tile_by_tile(sequence: _Sequence, queries: _Queries, far: _Keys, bias: Tensor) -> Part:
-    """Attention of t tiles to the same keys, in one call with a row of the batch for each tile.
+def _attend_tiles(
+    sequence: _Sequence,
+    plan: WindowPlan,
+    draw: int,
+    tiles: Tensor,
+    near: Tensor,
+    inside: Tensor,
+    bias: Tensor,
+) -> Tensor:
+    """Attention of the tiles that read one draw.
 
-    bias: (t, n). Returns outputs (t, B·H, Q, D) and their lse.
+    Args:
+        tiles: (t, Q) int64.
+        near: (t, K) int64, the tokens of each tile's box.
+        inside: (t, C) int64, the drawn keys that may lie in it.
+        bias: (t, C), see ``WindowPlan.list_drawn_inside``.
+
+    Returns (t, B·H, Q, D).
     """
-    return sequence.attend(queries, far, bias[:, None])
+    queries = sequence.take_queries(tiles)
+    terms = _attend_drawn(sequence, plan, draw, queries)
+    drawn_inside = Term(_attend_boxes(sequence, queries, inside, bias), plan.common_size)
+    box = Term(_attend_boxes(sequence, queries, near, None))
+    return sum_terms([*terms, box], taken_off=drawn_inside)
 
 
-def _attend_together(sequence: _Sequence, queries: _Queries, far: _Keys, bias: Tensor) -> Part:
-    """As ``_attend_tile_by_tile``, with many queries in one row."""
-    tiles, size = queries.numbers.shape
-    together = max(1, FAR_QUERIES // size)
-    parts = []
-    for first in range(0, tiles, together):
-        which = slice(first, first + together)
-        some = queries.take(which)
-        rows = bias[which].repeat_interleave(size, 0)  # (t·Q, n)
-        row = _Queries(some.numbers.view(1, -1), rearrange(some.q, "t h q d -> 1 h (t q) d"))
-        out, lse = sequence.attend(row, far, rows[None])
-        parts.append(
-            (
-                rearrange(out, "1 h (t q) d -> t h q d", q=size),
-                rearrange(lse, "1 h (t q) -> t h q", q=size),
-            )
+def _attend_drawn(
+    sequence: _Sequence, plan: WindowPlan, draw: int, queries: _Queries
+) -> list[Term]:
+    """All keys of a draw, and all that are not of the picture, read by all queries."""
+    keys = sequence.take_keys(plan.numbers[draw, None])
+    tiles, row = len(queries.numbers), queries.join()
+    terms = []
+    for start, end, size in plan.spans_of_size:
+        out, lse = sequence.attend(row, keys.narrow(start, end), None)
+        part = (
+            rearrange(out, "1 h (t q) d -> t h q d", t=tiles),
+            rearrange(lse, "1 h (t q) -> t h q", t=tiles),
         )
-    outs, sums = zip(*parts, strict=True)
-    return torch.cat(outs), torch.cat(sums)
+        terms.append(Term([part], size))
+    return terms
+
+
+def _attend_boxes(
+    sequence: _Sequence, queries: _Queries, numbers: Tensor, bias: Tensor | None
+) -> list[Part]:
+    """Each tile reads keys of its own, a few tiles at a time.
+
+    numbers: (t, n) int64. bias: (t, n), added to the scores. Returns outputs (t', B·H, Q, D) and
+    their lse.
+    """
+    tiles, size = queries.numbers.shape
+    together = max(1, int(SHARE * sequence.length / (size + 2 * numbers.shape[1])))
+    return [
+        sequence.attend(
+            queries.take(some),
+            sequence.take_keys(numbers[some]),
+            None if bias is None else bias[some, None],
+        )
+        for some in (slice(first, first + together) for first in range(0, tiles, together))
+    ]
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,10 @@ class _Queries:
     def take(self, rows: slice) -> _Queries:
         return _Queries(self.numbers[rows], self.q[rows])
 
+    def join(self) -> _Queries:
+        """All rows as one."""
+        return _Queries(self.numbers.view(1, -1), rearrange(self.q, "t h q d -> 1 h (t q) d"))
+
 
 @dataclass(frozen=True)
 class _Keys:
@@ -107,6 +132,11 @@ class _Keys:
     numbers: Tensor
     k: Tensor
     v: Tensor
+
+    def narrow(self, start: int, end: int) -> _Keys:
+        """Some keys of each row, views."""
+        some = slice(start, end)
+        return _Keys(self.numbers[:, some], self.k[:, :, some], self.v[:, :, some])
 
 
 @dataclass(frozen=True)
@@ -118,6 +148,10 @@ class _Sequence:
     v: Tensor
     mask: Tensor | None
     scale: float
+
+    @property
+    def length(self) -> int:
+        return self.q.shape[2]
 
     def take_keys(self, numbers: Tensor) -> _Keys:
         """numbers: (t, n) int64."""
@@ -137,14 +171,13 @@ class _Sequence:
 
         bias: (t or 1, Q or 1, n). Returns outputs (t, B·H, Q, D) and their lse.
         """
-        rows = len(queries.numbers), -1, -1, -1
         scores = None if bias is None else bias[:, None]  # (t or 1, 1, Q or 1, n)
         if self.mask is not None:
             masked = self._take_mask(self.mask, queries.numbers, keys.numbers)
             scores = masked if scores is None else masked + scores
             # Finite: a part whose keys are all hidden must still give numbers.
             scores = scores.clamp(min=find_masked(scores.dtype))
-        return attend_part(queries.q, keys.k.expand(rows), keys.v.expand(rows), scores, self.scale)
+        return attend_part(queries.q, keys.k, keys.v, scores, self.scale)
 
     def _take_mask(self, mask: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
         """(t, Q), (t or 1, n) -> (t, B·H, Q or 1, n)."""

@@ -12,7 +12,6 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from ...tome_core.local_window import WindowPlan
 from ...tome_core.proportional import (
     add_size_channels,
     add_sizes_to_mask,
@@ -21,6 +20,7 @@ from ...tome_core.proportional import (
 )
 from ...tome_core.tokens import join_heads
 from ...tome_core.window_attention import attend_windows
+from ...tome_core.window_plan import WindowPlan
 from .run_report import RunReport
 
 Attention = Callable[..., Tensor]
@@ -138,13 +138,15 @@ class AttentionCall:
         """As ``run``, with keys that stand for ``sizes`` tokens, (B or 1, Nk)."""
         return replace(self, mask=add_sizes_to_mask(self.mask, sizes, self.q.dtype)).run(attention)
 
-    def run_with_channels(self, attention: Attention, sizes: Tensor) -> Tensor:
-        """As ``run_with_mask``, by extra channels of queries and keys."""
-        channels = self.q.shape[-1]
-        scale = self.options.get("scale") or channels**-0.5
+    def add_channels(self, sizes: Tensor) -> AttentionCall:
+        """A call with extra channels of queries and keys that do what ``run_with_mask`` does."""
+        scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
         options = {name: value for name, value in self.options.items() if name != "scale"}
         q, k, v = add_size_channels(self.q, self.k, self.v, sizes, scale)
-        out = replace(self, q=q, k=k, v=v, options=options).run(attention)
+        return replace(self, q=q, k=k, v=v, options=options)
+
+    def cut_channels(self, out: Tensor, channels: int) -> Tensor:
+        """What ``run`` gave, with the first channels of each head alone."""
         heads = 1 if self.skip_output_reshape else self.heads
         out = rearrange(out, "b g n (h d) -> b g n h d", h=heads)
         return out[..., :channels].flatten(3)
@@ -211,6 +213,8 @@ class AttentionFunction:
         if weighting == "mask":
             return call.run_with_mask(self, sizes)
         if weighting == "channels":
-            return call.run_with_channels(self, sizes)
+            channels = call.q.shape[-1]
+            call = call.add_channels(sizes)  # the narrower tensors are freed here
+            return call.cut_channels(call.run(self), channels)
         report.notes.add(NOT_WEIGHTED)
         return call.run(self)

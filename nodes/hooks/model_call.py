@@ -16,10 +16,10 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 from ...tome_core.draws import Draws
-from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import Plan, Skipped
 from ...tome_core.schedule import PercentWindow, SigmaRange
 from ...tome_core.settings import Settings
+from ...tome_core.window_plan import WindowPlan
 from .run_report import RunReport, RunSummary
 from .settings_stack import SettingsStack
 from .step_clock import StepClock

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from ...tome_core.draws import Draws
-from ...tome_core.local_window import WindowPlan
 from ...tome_core.plan import MergingPlan, Plan, Skipped
 from ...tome_core.planning import LayerTokens, plan_layer
 from ...tome_core.query_groups import QueryGroups
 from ...tome_core.settings import PARTS, Part, Settings
 from ...tome_core.streams import Stream
+from ...tome_core.window_plan import WindowPlan
 from .model_call import ModelCall, SharedPlan
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from support.gpu_attention import take_pytorch_attention
+from token_merge.tome_core import planning
 from torch import Tensor
 
 from benchmarks.speed import cli
@@ -28,6 +29,7 @@ settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: sett
 @pytest.fixture(autouse=True)
 def pytorch_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     take_pytorch_attention(monkeypatch)
+    monkeypatch.setattr(planning, "LEAST_FOR_MERGING", {})  # the blocks here have few tokens
 
 
 BY_PRODUCTS = {"native_layer_norm", "_embedding_bag_forward_only"}
@@ -54,6 +56,7 @@ def attend_on_cpu(
 CPU_KERNELS = {
     "scaled_dot_product_attention": lambda *args, **kwargs: attend_on_cpu(*args, **kwargs)[0],
     "_scaled_dot_product_efficient_attention": attend_on_cpu,
+    "_scaled_dot_product_flash_attention": attend_on_cpu,
 }
 
 

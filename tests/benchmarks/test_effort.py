@@ -77,9 +77,9 @@ def test_being_watched_changes_no_picture(kind: str) -> None:
 
 def test_pairs_of_local_windows_are_those_that_the_report_tells(flux: ModelPatcher) -> None:
     tokens, length = TOKENS**2, TOKENS**2 + PROMPT
-    # 64 near tokens hold 16 of the 64 drawn ones; queries of the prompt read all 64.
-    near, beyond, drawn = 64, 48, 64
-    keys = (tokens * (near + beyond) + PROMPT * drawn) / length + PROMPT
+    # The picture's queries read the 16 drawn keys among the 64 near ones twice.
+    near, drawn, twice = 64, 64, 16
+    keys = tokens * (near + twice) / length + drawn + PROMPT
     expected = keys / length
     plain, ours = (measure(flux, patch) for patch in (PLAIN, windows(2)))
     assert ours.pairs / plain.pairs == pytest.approx(expected, rel=0.01)

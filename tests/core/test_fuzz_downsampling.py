@@ -81,13 +81,14 @@ def check_windows(plan, stream):
     assert torch.equal(window.queries.unique(), first + torch.arange(stream.grid.tokens))
     for queries, near in zip(window.queries, window.near, strict=True):
         assert set(queries.tolist()) <= set(near.tolist())
-    sizes = count_tokens(stream.grid, plan.smaller, CPU).float()
-    for draw, tiles in enumerate(plan.deal_tiles()):
-        weights = plan.weigh_beyond(draw, tiles, torch.float32)
-        weights = weights.narrow(1, first, plan.smaller.tokens).exp()
-        kept = plan.kept[draw] + first
-        inside = (kept[None, :, None] == window.near[tiles][:, None]).any(dim=-1)
-        torch.testing.assert_close(weights, sizes.expand_as(weights).masked_fill(inside, 0.0))
+    sizes = count_tokens(stream.grid, plan.smaller, CPU)[0].float()
+    dealt = map(plan.deal, (plan.boxes[1], *plan.list_drawn_inside(torch.float32)))
+    for kept, *of_tiles in zip(plan.kept + first, *dealt, strict=True):
+        for near, numbers, weights in zip(*of_tiles, strict=True):
+            inside, found = torch.isin(kept, near), weights > -1000
+            assert torch.equal(numbers[found], kept[inside])
+            weighed = plan.common_size * weights[found].exp()
+            torch.testing.assert_close(weighed, sizes[inside])
 
 
 @fuzzed(short=100, share=0.2)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from support.window_reference import attend_densely
 from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core.cells import count_tokens
 from token_merge.tome_core.local_window import fit_box, place_windows
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.window_attention import attend_windows
@@ -33,7 +34,7 @@ def make_tensors(plan, images=1, heads=2, key_heads=2):
 
 @EVERY_GRID
 def test_tiles_hold_every_token_and_boxes_hold_their_tiles(grid):
-    window = place_windows(Stream(grid), fit_box(grid, 16), CPU)
+    window = place_windows(Stream(grid), grid, fit_box(grid, 16), CPU)
     tokens = window.queries.flatten().unique()
     assert torch.equal(tokens, torch.arange(grid.tokens))
     for queries, near in zip(window.queries, window.near, strict=True):
@@ -43,7 +44,7 @@ def test_tiles_hold_every_token_and_boxes_hold_their_tiles(grid):
 
 @EVERY_GRID
 def test_no_token_is_in_two_tiles(grid):
-    window = place_windows(Stream(grid), fit_box(grid, 16), CPU)
+    window = place_windows(Stream(grid), grid, fit_box(grid, 16), CPU)
     assert sum(len(queries.unique()) for queries in window.queries) == grid.tokens
 
 
@@ -57,13 +58,13 @@ def test_a_box_is_a_fourth_as_long_in_time():
 
 def test_tiles_of_one_place_read_the_same_draw_in_all_frames():
     plan = make_plan(TokenGrid(32, 32, 9))
-    for tiles in plan.deal_tiles():
+    for tiles in plan.deal(plan.order):
         in_frame = plan.window.near[tiles, 0] % (32 * 32)
         assert len(tiles) == plan.window.tiles_in_time * len(in_frame.unique())
 
 
 def test_queries_are_in_the_middle_of_their_box_except_at_borders():
-    window = place_windows(Stream(TokenGrid(32, 32)), (1, 16, 16), CPU)
+    window = place_windows(Stream(TokenGrid(32, 32)), TokenGrid(16, 16), (1, 16, 16), CPU)
     assert window.queries.shape == (16, 64)
     assert window.near.shape == (16, 256)
     first_rows = window.near[:, 0] // 32
@@ -71,19 +72,34 @@ def test_queries_are_in_the_middle_of_their_box_except_at_borders():
 
 
 @EVERY_GRID
-def test_which_tokens_a_box_holds(grid):
-    window = place_windows(Stream(grid, 3, 2), fit_box(grid, 16), CPU)
-    numbers = torch.randperm(grid.tokens + 5)
-    for near, found in zip(window.near, window.find_inside(numbers), strict=True):
-        assert torch.equal(numbers[found].sort().values, near.sort().values)
+@pytest.mark.parametrize("others", [(0, 0), (3, 2)])
+@pytest.mark.parametrize("factor", [1.5, 2.0, 4.0])
+def test_the_drawn_keys_within_a_box_are_found(grid, others, factor):
+    plan = make_plan(grid, *others, factor=factor)
+    drawn, bias = plan.list_drawn_inside(torch.float32)
+    dealt = map(plan.deal, (plan.boxes[1], drawn, bias))
+    sizes = count_tokens(grid, plan.smaller, CPU)[0].float()
+    for kept, *of_tiles in zip(plan.kept + others[0], *dealt, strict=True):
+        for near, numbers, weights in zip(*of_tiles, strict=True):
+            found = weights > -1000
+            inside = torch.isin(kept, near)
+            assert torch.equal(numbers[found], kept[inside])
+            weighed = plan.common_size * weights[found].exp()
+            torch.testing.assert_close(weighed, sizes[inside])
 
 
-def test_the_keys_of_a_query_stand_for_every_token_once():
-    plan = make_plan(TokenGrid(32, 32), before=3, after=2, factor=4.0)
-    for draw, tiles in enumerate(plan.deal_tiles()):
-        weights = plan.weigh_beyond(draw, tiles, torch.float32).exp().sum(dim=1)
-        read = weights + plan.window.near.shape[1]
-        torch.testing.assert_close(read, torch.full_like(read, 32 * 32 + 5))
+@EVERY_GRID
+@pytest.mark.parametrize("factor", [1.5, 2.0, 4.0])
+def test_the_keys_of_a_draw_stand_for_every_token_once(grid, factor):
+    plan = make_plan(grid, before=3, after=2, factor=factor)
+    assert sum((end - start) * size for start, end, size in plan.spans_of_size) == grid.tokens + 5
+    sizes = {token: size for start, end, size in plan.spans_of_size for token in range(start, end)}
+    cells = count_tokens(grid, plan.smaller, CPU)[0]
+    for numbers, kept in zip(plan.numbers, plan.kept, strict=True):
+        size_of = dict(zip((kept + 3).tolist(), cells.tolist(), strict=True))
+        for place, number in enumerate(numbers.tolist()):
+            assert sizes[place] == size_of.get(number, 1)
+        assert set(numbers.tolist()) - {*size_of} == {*plan.window.others.tolist()}
 
 
 def test_all_draws_together_read_every_token_once():

@@ -3,16 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from token_merge.tome_core.partial_attention import (
-    MASKED,
-    attend_part,
-    attend_part_by_matrices,
-    attend_part_on_cuda,
-    choose_kernel,
-    has_cuda_kernel,
-    join_parts,
-)
-from torch._subclasses.fake_tensor import FakeTensorMode
+from token_merge.tome_core.attention_kernels import MASKED, attend_part, attend_part_by_matrices
+from token_merge.tome_core.partial_attention import Term, sum_terms
 
 KERNELS = pytest.mark.parametrize("attend", [attend_part, attend_part_by_matrices])
 SCALE = 0.2
@@ -35,7 +27,9 @@ def test_two_parts_joined_are_attention_to_all_keys(attend, dtype, error):
     ]
     q, k, v, bias = (x.double() for x in (q, k, v, bias))
     exact = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=SCALE)
-    torch.testing.assert_close(join_parts(*parts).double(), exact, atol=error, rtol=error)
+    torch.testing.assert_close(
+        sum_terms([Term([each]) for each in parts]).double(), exact, atol=error, rtol=error
+    )
 
 
 @KERNELS
@@ -45,80 +39,35 @@ def test_a_part_without_any_key_to_read_weighs_nothing(attend, dtype):
     read = attend(q, k, v, None, SCALE)
     nothing = attend(q, k, v, torch.full((1, 1, 1, 9), MASKED), SCALE)
     exact = read[0].clone()
-    assert torch.equal(join_parts(read, nothing), exact)
-    assert torch.equal(join_parts(nothing, read), exact)
+    assert torch.equal(sum_terms([Term([read]), Term([nothing])]), exact)
+    assert torch.equal(sum_terms([Term([nothing]), Term([read])]), exact)
 
 
-def test_expanded_keys_are_read_as_copies_of_them():
+@KERNELS
+def test_keys_are_weighed_and_others_are_taken_off(attend):
+    """Four keys weigh three times; two of them are taken off, and read with their weight of one."""
     q, k, v = make_tensors()
-    k, v = (x[:1].expand(2, -1, -1, -1) for x in (k, v))
-    out, lse = attend_part(q, k, v, None, SCALE)
-    copied, lse_of_copies = attend_part(q, k.clone(), v.clone(), None, SCALE)
-    torch.testing.assert_close((out, lse), (copied, lse_of_copies))
+    weights = torch.tensor([1.0, 1.0, 3.0, 3.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    exact = F.scaled_dot_product_attention(q, k, v, attn_mask=weights.log()[None], scale=SCALE)
+    log_3 = torch.full((1, 1, 1, 2), 3.0).log()
+    read = [
+        Term([attend(q, k[:, :, keys], v[:, :, keys], bias, SCALE)], size)
+        for keys, bias, size in (
+            (slice(2), None, 1),
+            (slice(2, 6), None, 3),
+            (slice(4, 6), None, 1),
+            (slice(4, 6), log_3, 1),
+        )
+    ]
+    torch.testing.assert_close(sum_terms(read[:3], taken_off=read[3]), exact)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("with_bias", [True, False])
-def test_a_gpus_kernel_takes_what_it_is_given(dtype, with_bias):
-    """PyTorch checks the arguments of its kernels on tensors without a device, too."""
-    with FakeTensorMode():
-        q = torch.empty(2, 3, 5, 64, dtype=dtype, device="cuda")
-        k = torch.empty(1, 3, 9, 64, dtype=dtype, device="cuda").expand(2, -1, -1, -1)
-        bias = torch.empty(2, 1, 1, 9, device="cuda") if with_bias else None
-        assert choose_kernel(q, k) is attend_part_on_cuda
-        out, lse = attend_part(q, k, k, bias, SCALE)
-        assert out.shape == q.shape
-        assert out.dtype == dtype
-        assert lse.shape == (2, 3, 5)
-        assert lse.dtype == torch.float32
-
-
-@pytest.mark.parametrize(
-    ("device", "dtype", "channels"),
-    [("cuda", torch.float64, 64), ("cuda", torch.float16, 20), ("mps", torch.float16, 64)],
-)
-def test_what_a_gpus_kernel_does_not_take_is_computed_by_matrices(device, dtype, channels):
-    with FakeTensorMode():
-        q = torch.empty(1, 1, 5, channels, dtype=dtype, device=device)
-        assert choose_kernel(q, q) is attend_part_by_matrices
-
-
-@pytest.fixture
-def asked_anew():
-    """Whether a GPU has the kernel is asked once, and not kept from here."""
-    has_cuda_kernel.cache_clear()
-    yield
-    has_cuda_kernel.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("capability", "dtype", "kernel"),
-    [
-        ((7, 5), torch.bfloat16, attend_part_by_matrices),
-        ((7, 5), torch.float16, attend_part_on_cuda),
-        ((7, 5), torch.float32, attend_part_on_cuda),
-        ((8, 0), torch.bfloat16, attend_part_on_cuda),
-        ((12, 0), torch.bfloat16, attend_part_on_cuda),
-    ],
-)
-def test_an_old_gpu_has_no_kernel_for_bfloat16(capability, dtype, kernel, asked_anew, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    with FakeTensorMode():
-        q = torch.empty(1, 1, 5, 64, dtype=dtype, device="cuda")
-        assert choose_kernel(q, q) is kernel
-
-
-@pytest.mark.parametrize(
-    ("has_kernel", "kernel"), [(True, attend_part_on_cuda), (False, attend_part_by_matrices)]
-)
-def test_pytorch_is_asked_whether_an_amd_gpu_has_the_kernel(
-    has_kernel, kernel, asked_anew, monkeypatch
-):
-    monkeypatch.setattr(torch.version, "hip", "6.4")
-    monkeypatch.setattr(
-        torch.backends.cuda, "can_use_efficient_attention", lambda params: has_kernel
-    )
-    with FakeTensorMode():
-        q = torch.empty(1, 1, 5, 64, dtype=torch.float16, device="cuda")
-        assert choose_kernel(q, q) is kernel
+def test_rows_of_a_term_may_come_a_few_at_a_time():
+    q, k, v = make_tensors()
+    whole = [attend_part(q, x, y, None, SCALE) for x, y in ((k, v), (k + 1, v - 1))]
+    pieces = [
+        (out.clone(), lse.clone()) for out, lse in zip(*(x.split(1) for x in whole[1]), strict=True)
+    ]
+    first = whole[0][0].clone(), whole[0][1].clone()
+    joined = sum_terms([Term([first]), Term(pieces)])
+    torch.testing.assert_close(joined, sum_terms([Term([each]) for each in whole]))

@@ -86,6 +86,14 @@ def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
         assert said in " ".join(messages()[before:])
 
 
+def test_a_gpu_merges_no_few_tokens(unet, token_merge, denoise, messages, monkeypatch):
+    sample = partial(denoise, size=(32, 31), steps=1)
+    model = put_on_other_device(token_merge(unet("SD15")), monkeypatch)
+    monkeypatch.setattr(planning, "LEAST_FOR_MERGING", {"cuda": 1024})
+    sample(model)
+    assert "992 tokens are too few for merging to pay" in messages()[0]
+
+
 def wait(x):
     return bool((x > 0).all())
 

@@ -142,7 +142,31 @@ def _efficient(
     return out, padded, torch.tensor(0), torch.tensor(0)
 
 
-KERNELS = {"_scaled_dot_product_efficient_attention": _efficient}
+def _flash(q: Tensor, k: Tensor, v: Tensor, *, scale: float) -> tuple[Tensor, ...]:
+    """What ``mha_fwd`` checks, in flash_api.cpp of PyTorch's FlashAttention.
+
+    It takes no bias, half precision alone, a multiple of 8 channels up to 256, as many of the
+    values as of the keys, and rows that begin at a multiple of 16 bytes.
+    """
+    assert q.dtype in (torch.float16, torch.bfloat16)
+    assert q.dtype == k.dtype == v.dtype
+    assert q.shape[3] == k.shape[3] == v.shape[3] <= 256
+    assert q.shape[1] == k.shape[1] == v.shape[1]
+    assert q.shape[0] == k.shape[0] == v.shape[0]
+    assert q.shape[3] % 8 == 0
+    for each in (q, k, v):
+        assert each.stride(3) == 1
+        assert all(stride % 8 == 0 for stride in each.stride()[:3])
+    scores = (q.float() @ k.float().mT) * scale
+    sums = scores.logsumexp(-1)
+    out = ((scores - sums[..., None]).exp() @ v.float()).to(v.dtype)
+    return out, sums, None, None, 0, 0, None, None, None
+
+
+KERNELS = {
+    "_scaled_dot_product_efficient_attention": _efficient,
+    "_scaled_dot_product_flash_attention": _flash,
+}
 
 
 def _take(each: Any) -> Any:

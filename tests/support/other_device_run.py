@@ -77,7 +77,8 @@ def _watch(
     model: ModelPatcher, call: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> ModelPatcher:
     tell_free_memory_of_both(monkeypatch)
-    monkeypatch.setattr(planning, "LEAST_FOR_WINDOWS", {})  # the models here are small
+    for least in ("LEAST_FOR_WINDOWS", "LEAST_FOR_MERGING"):
+        monkeypatch.setattr(planning, least, {})  # the models here are small
     watched = model.clone()
     watched.set_model_unet_function_wrapper(call)
     return watched

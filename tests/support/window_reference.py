@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from token_merge.tome_core.cells import count_tokens
-from token_merge.tome_core.local_window import WindowPlan
+from token_merge.tome_core.window_plan import WindowPlan
 from torch import Tensor
 
 
@@ -28,7 +28,7 @@ def weigh_all(plan: WindowPlan) -> Tensor:
     others = [*range(first), *range(behind, stream.length)]
     for query in others:
         weights[query, plan.kept[0] + first] = sizes.log()
-    for kept, tiles in zip(plan.kept, plan.deal_tiles(), strict=True):
+    for kept, tiles in zip(plan.kept, plan.deal(plan.order), strict=True):
         for tile in tiles.tolist():
             for query in window.queries[tile]:
                 weights[query, kept + first] = sizes.log()

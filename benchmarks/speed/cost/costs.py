@@ -31,8 +31,9 @@ class Part:
 class Cost:
     """One call of a block.
 
-    tokens: of the picture. parts: by place. peak_bytes: of memory above what was in use before; in
-    UNets by the whole block, in transformers by attention and what is ours around it.
+    tokens: of the picture. parts: by place. peak_bytes: of memory above what was in use before.
+    attention_peak_bytes: the same of attention and what is ours around it; None in UNets, where
+    ours is around the projections, too.
     """
 
     shape: str
@@ -40,6 +41,7 @@ class Cost:
     tokens: int
     parts: dict[Place, Part]
     peak_bytes: int
+    attention_peak_bytes: int | None
 
     def sum_busy(self, gpu: str, places: Collection[Place] = PLACES) -> float:
         """Estimated seconds where all launches hide behind earlier kernels."""
@@ -72,8 +74,9 @@ def find_cost(shape: Shape, setting: Setting) -> Cost:
     """The block is counted, its times are estimated."""
     count = count_block(shape.block, setting.patch)
     parts = {place: _sum(count, place) for place in PLACES}
-    peak = count.memory.peak if shape.is_unet else count.attention_peak
-    return Cost(shape.name, setting.name, shape.block.tokens, parts, peak)
+    attention_peak = None if shape.is_unet else count.attention_peak
+    tokens, peak = shape.block.tokens, count.memory.peak
+    return Cost(shape.name, setting.name, tokens, parts, peak, attention_peak)
 
 
 def _sum(count: Count, place: Place) -> Part:

@@ -19,7 +19,8 @@ COST_COLUMNS = (
     "kernels\naround it",
     "MB they\nmove",
     *(f"{what},\n{gpu.name}" for gpu in GPUS for what in ("attention", "block")),
-    "memory",
+    "memory,\nattention",
+    "memory,\nblock",
 )
 BREAK_EVEN_COLUMNS = ("", "", *(gpu.name for gpu in GPUS))
 ATTENTION: tuple[Place, ...] = ("ours", "attention")
@@ -32,7 +33,7 @@ def list_cost_rows(costs: Iterable[Cost]) -> Rows:
     for shape, members in groupby(costs, key=lambda each: each.shape):
         plain, *others = members
         times = [cell for gpu in GPUS for cell in (_tell_milliseconds(plain, gpu.name), "")]
-        rows.append((f"**{shape}**, {plain.tokens:,} tokens", "", "", *times, ""))
+        rows.append((f"**{shape}**, {plain.tokens:,} tokens", "", "", *times, "", ""))
         rows += [_list_cells(cost, plain) for cost in others]
     return rows
 
@@ -45,8 +46,13 @@ def _list_cells(cost: Cost, plain: Cost) -> tuple[str, ...]:
         hidden = plain.sum_busy(gpu) / cost.sum_busy(gpu)
         cells += [f"{_tell_milliseconds(cost, gpu)}, {attention:.2f}x"]
         cells += [f"{block:.2f}x ({hidden:.2f}x)"]
-    memory = f"{cost.peak_bytes / plain.peak_bytes:.2f}"
-    return (cost.setting, f"{ours.launches:,}", f"{ours.bytes / 1e6:,.0f}", *cells, memory)
+    cells += [_tell_share(cost.attention_peak_bytes, plain.attention_peak_bytes)]
+    cells += [_tell_share(cost.peak_bytes, plain.peak_bytes)]
+    return (cost.setting, f"{ours.launches:,}", f"{ours.bytes / 1e6:,.0f}", *cells)
+
+
+def _tell_share(some: int | None, whole: int | None) -> str:
+    return f"{some / whole:.2f}" if some and whole else ""
 
 
 def _tell_milliseconds(cost: Cost, gpu: str) -> str:

@@ -110,8 +110,9 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     if plans.window:
         out = tensors.run_in_windows(plans.window)
     else:
-        reduced = _reduce(plans, tensors)
-        out = plans.restore(function.run(reduced, plans.sizes, call.model.run.report))
+        # The call with fewer tokens is given no name, so that its copies are freed after it.
+        few = function.run(_reduce(plans, tensors), plans.sizes, call.model.run.report)
+        out = plans.restore(few)
     return tensors.reshape_output(arrangement.restore(out))
 
 

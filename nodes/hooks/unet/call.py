@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ....tome_core.local_window import WindowPlan
 from ....tome_core.plan import MergingPlan
+from ....tome_core.window_plan import WindowPlan
 from ..attention_call import Attention
 from ..model_call import ModelCall
 from ..planner import LayerPlans

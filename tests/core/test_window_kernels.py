@@ -1,0 +1,55 @@
+"""Which of a GPU's kernels computes local windows, and that the result is that of a CPU."""
+
+import pytest
+import torch
+from support import other_device
+from support.other_device import DEVICE, OtherDevice
+from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core.planning import plan_layer
+from token_merge.tome_core.window_attention import attend_windows
+
+from benchmarks.speed.cost.stand_in_gpu import GpuTensor
+
+FLASH, EFFICIENT = (f"_scaled_dot_product_{name}_attention" for name in ("flash", "efficient"))
+
+
+@pytest.fixture
+def read_keys(monkeypatch):
+    """For each kernel, how many pairs of a query and a key it computed."""
+    counts = dict.fromkeys(other_device.KERNELS, 0)
+
+    def count(name, kernel):
+        def call(q, k, *args, **kwargs):
+            counts[name] += q.shape[0] * q.shape[2] * k.shape[2]
+            return kernel(q, k, *args, **kwargs)
+
+        return call
+
+    for name, kernel in other_device.KERNELS.items():
+        monkeypatch.setitem(other_device.KERNELS, name, count(name, kernel))
+    return counts
+
+
+def attend(stream, device, tensors):
+    layer = LayerTokens(stream, None, Draws((7,), device), local_window=16)
+    plan = plan_layer(DownsampleSettings(local_window=16), layer)
+    return attend_windows(plan, *tensors, None, 0.25)
+
+
+@pytest.mark.parametrize("grid", [TokenGrid(32, 32), TokenGrid(17, 23), TokenGrid(10, 12, 5)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_most_pairs_are_computed_by_the_fastest_kernel(grid, dtype, read_keys):
+    """It takes half precision and no bias, so the drawn keys in a box are read by another one."""
+    stream = Stream(grid, 3, 2)
+    tensors = torch.randn(3, 1, 2, stream.length, 16).to(dtype)
+    expected = attend(stream, torch.device("cpu"), tensors.float())
+    with OtherDevice() as device:
+        found = attend(stream, DEVICE, [GpuTensor(each) for each in tensors])
+    assert not device.crossings
+    torch.testing.assert_close(
+        found.held.float(), expected, rtol=0, atol=10 * torch.finfo(dtype).eps
+    )
+    if dtype == torch.float32:
+        assert read_keys[FLASH] == 0
+    else:
+        assert read_keys[EFFICIENT] < 0.3 * read_keys[FLASH]

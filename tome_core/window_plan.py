@@ -1,0 +1,149 @@
+"""The plan of attention with local windows: which keys are drawn, and which tiles read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import torch
+from torch import Tensor
+
+from .attention_kernels import find_masked, make_bias
+from .cells import count_tokens
+from .grid import TokenGrid
+from .local_window import LocalWindow
+from .streams import Stream
+
+
+@dataclass(frozen=True, eq=False)
+class WindowPlan:
+    """Keys near a tile of queries are whole, one drawn key stands for each cell beyond.
+
+    The kept keys are drawn several times. Each tile reads one of these draws, so that not all
+    queries have the same error. All tokens that are not of the picture are read by every query.
+    Their own queries read the first draw, for the whole picture.
+
+    Args:
+        stream: the sequence that attention reads.
+        smaller: the grid of the kept tokens.
+        kept: (S, M) int64, their numbers within the picture, for each draw.
+        order: (T,) int64, the tiles in random order; they are dealt out to the S draws.
+        window: the tiles and the boxes around them.
+
+    Keys get their weights where attention is computed, so there are no ``sizes`` to be added.
+    """
+
+    stream: Stream
+    smaller: TokenGrid
+    kept: Tensor
+    order: Tensor
+    window: LocalWindow
+
+    groups = 1
+    sizes = None
+
+    @property
+    def slots(self) -> int:
+        """Keys that a query reads, the mean over all queries."""
+        window = self.window
+        of_tile = window.near.shape[1] + window.cells.shape[1]
+        share = self.stream.grid.tokens / self.stream.length
+        return round(share * of_tile) + self.smaller.tokens + self.stream.others
+
+    @cached_property
+    def numbers(self) -> Tensor:
+        """The keys of each draw, within the stream: first those that are not of the picture.
+
+        Then come those of the smallest cells, and so on: (S, others + M) int64.
+        """
+        order = _order_by_size(self.stream.grid, self.smaller, self.kept.device)
+        kept = self.kept if order is None else self.kept.index_select(1, order)
+        others = self.window.others.expand(len(kept), -1)
+        return torch.cat([others, kept + self.stream.before], dim=1)
+
+    @property
+    def spans_of_size(self) -> tuple[tuple[int, int, int], ...]:
+        """For each size of a cell, where its keys begin and end in ``numbers``, and that size."""
+        return _find_spans_of_size(self.stream, self.smaller)
+
+    @property
+    def common_size(self) -> int:
+        """The size that most cells have."""
+        return max(_count_sizes(self.stream.grid, self.smaller), key=lambda pair: pair[1])[0]
+
+    @property
+    def boxes(self) -> tuple[Tensor, Tensor]:
+        """The tokens of each tile in ``order``, (T, Q), and those of its box, (T, K). int64."""
+        queries, near = self.window.queries, self.window.near
+        return queries.index_select(0, self.order), near.index_select(0, self.order)
+
+    def list_drawn_inside(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The drawn keys that may lie in the box of each tile in ``order``.
+
+        With what is added to their scores: the log of their size as a multiple of
+        ``common_size``, or what hides the keys that lie beyond. (T, C) int64, and (T, C) of
+        ``dtype``.
+        """
+        order, device = self.order, self.order.device
+        cells = self.window.cells.index_select(0, order)
+        numbers = self.kept[_number_draws(len(order), len(self.kept), device), cells]
+        inside = self.window.find_inside(order, numbers)
+        sizes = _list_log_sizes(self.stream.grid, self.smaller, self.common_size, dtype, device)
+        bias = make_bias(len(cells), cells.shape[1], dtype, device)
+        torch.where(inside, sizes[cells], _make_masked(dtype, device), out=bias)
+        return numbers + self.stream.before, bias
+
+    def deal(self, of_tiles: Tensor) -> tuple[Tensor, ...]:
+        """What is given for each tile in ``order``, for each draw that they read.
+
+        (T, ...) -> S views, each (T / S, ...).
+        """
+        return of_tiles.tensor_split(len(self.kept))
+
+
+def _find_spans_of_size(stream: Stream, smaller: TokenGrid) -> tuple[tuple[int, int, int], ...]:
+    spans, start = [], stream.others
+    for size, count in _count_sizes(stream.grid, smaller):
+        spans.append((start, start + count, size))
+        start += count
+    return ((0, stream.others, 1), *spans) if stream.others else tuple(spans)
+
+
+@lru_cache(maxsize=32)
+def _count_sizes(grid: TokenGrid, smaller: TokenGrid) -> tuple[tuple[int, int], ...]:
+    """The sizes that cells have, ascending, and how many cells have each."""
+    sizes = count_tokens(grid, smaller, torch.device("cpu"))[0]
+    return tuple(sorted(Counter(sizes.tolist()).items()))
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _order_by_size(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor | None:
+    """The cells by their size, (M,) int64; None where all are equal."""
+    if len(_count_sizes(grid, smaller)) == 1:
+        return None
+    return count_tokens(grid, smaller, device)[0].argsort(stable=True)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _list_log_sizes(
+    grid: TokenGrid, smaller: TokenGrid, unit: int, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """The log of each cell's size, as a multiple of ``unit``. (M,)"""
+    return (count_tokens(grid, smaller, device)[0] / unit).log().to(dtype)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_draws(tiles: int, draws: int, device: torch.device) -> Tensor:
+    """Which draw each tile reads, as ``WindowPlan.deal`` deals them out. (T, 1) int64."""
+    dealt = torch.arange(tiles, device=device)[:, None].tensor_split(draws)
+    return torch.cat([torch.full_like(each, draw) for draw, each in enumerate(dealt)])
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _make_masked(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((1, 1), find_masked(dtype), dtype=dtype, device=device)
