@@ -48,9 +48,10 @@ MODES = {
 }
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
-BOUND = 25
-"""Most error, as a multiple of plain's (0.9 to 2.1 were measured). Means of values are rounded once
-more than values are, and so is the output of each of two parts that are joined."""
+BOUND, BOUND_OF_WINDOWS = 2.5, 8.0
+"""Most error, as a multiple of plain's (0.9 to 1.9 were measured, and 2.8 to 6.8 with local
+windows). Means of values are rounded once more than values are. With local windows drawn keys are
+read and taken off again, and each stands for several tokens."""
 
 
 def find_error(found, exact):
@@ -107,4 +108,4 @@ def test_rounding_is_about_as_plains(name, mode, type_name, errors, monkeypatch)
             )
         error = find_error(call.out, call.find_exact()) / find_error_of_plain(name, dtype)
         errors[mode, type_name].append(error)
-        assert error < BOUND
+        assert error < (BOUND_OF_WINDOWS if "window" in mode else BOUND)
