@@ -21,9 +21,6 @@ class Arrangement(Protocol):
     def count_queries(self, keys: int) -> int:
         """How many queries a call with this many keys has."""
 
-    def arrange_keys(self, x: Tensor) -> Tensor:
-        """Keys or values. (..., N, C)."""
-
     def arrange(self, call: AttentionCall) -> AttentionCall:
         """The call that plans are of."""
 
@@ -44,9 +41,6 @@ class KeysAlone:
 
     def count_queries(self, keys: int) -> int:
         return keys - self.before - self.after
-
-    def arrange_keys(self, x: Tensor) -> Tensor:
-        return x
 
     def arrange(self, call: AttentionCall) -> AttentionCall:
         ends = self.before, self.after
@@ -82,11 +76,8 @@ class Interwoven:
     def count_queries(self, keys: int) -> int:
         return keys
 
-    def arrange_keys(self, x: Tensor) -> Tensor:
-        return x.index_select(-2, self.order)
-
     def arrange(self, call: AttentionCall) -> AttentionCall:
-        q, k, v = (self.arrange_keys(x) for x in (call.q, call.k, call.v))
+        q, k, v = (x.index_select(-2, self.order) for x in (call.q, call.k, call.v))
         mask = call.mask
         if mask is not None:
             mask = mask.index_select(-1, self.order)

@@ -105,23 +105,22 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     found = _plan(call, acting, tensors, options)
     if found is None:
         return function(*args, **kwargs)
-    plans, arrangement = found
-    tensors = arrangement.arrange(tensors)
+    plans, arranged, arrangement = found
     if plans.window:
-        out = tensors.run_in_windows(plans.window)
+        out = arranged.run_in_windows(plans.window)
     else:
         # The call with fewer tokens is given no name, so that its copies are freed after it.
-        few = function.run(_reduce(plans, tensors), plans.sizes, call.model.run.report)
+        few = function.run(_reduce(plans, arranged), plans.sizes, call.model.run.report)
         out = plans.restore(few)
     return tensors.reshape_output(arrangement.restore(out))
 
 
 def _plan(
     call: TransformerCall, acting: Acting, tensors: AttentionCall, options: Mapping[str, Any]
-) -> tuple[LayerPlans, Arrangement] | None:
+) -> tuple[LayerPlans, AttentionCall, Arrangement] | None:
     """What is merged and downsampled in this attention call, None where nothing is.
 
-    With the arrangement of the sequence that the plans are of.
+    With the arranged call that the plans are of, and its arrangement.
     """
     report = call.model.run.report
     queries, tokens, values = (x.shape[2] for x in (tensors.q, tensors.k, tensors.v))
@@ -137,8 +136,7 @@ def _plan(
         report.excuses.add("its attention calls do not tell which block is running")
         return None
     if other_keys:
-        reason = f"another node gave it {tokens} keys for {queries} tokens"
-        report.skip(acting, block, reason)
+        report.skip(acting, block, f"another node gave it {tokens} keys for {queries} tokens")
         return None
     stream = call.find_stream(tokens, options)
     if isinstance(stream, Skipped):
@@ -148,25 +146,26 @@ def _plan(
             report.excuses.add(stream.reason)
         return None
 
-    device = tensors.k.device
-    arrangement = call.layout.find_arrangement(stream, device)
+    arrangement = call.layout.find_arrangement(stream, tensors.k.device)
     if queries != arrangement.count_queries(tokens):
         report.skip(acting, block, f"its {queries} queries do not fit its {tokens} keys")
         return None
+    if tensors.mask is not None and not _fits(tensors.mask, tokens):
+        shape = tuple(tensors.mask.shape)
+        report.skip(acting, block, f"its mask of shape {shape} does not fit its {tokens} tokens")
+        return None
+
+    arranged = arrangement.arrange(tensors)
 
     def find_metric() -> Tensor:
         """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
-        return stream.take_picture(arrangement.arrange_keys(tensors.k)).mean(dim=1)
-
-    if tensors.mask is not None and not _fits(tensors.mask, tokens):
-        shape = tuple(tensors.mask.shape)
-        reason = f"its mask of shape {shape} does not fit its {tokens} tokens"
-        report.skip(acting, block, reason)
-        return None
+        return stream.take_picture(arranged.k).mean(dim=1)
 
     no_window = explain_no_window(call.earlier)
-    plans = plan_attention(call.model, acting, block, stream, device, find_metric, no_window)
-    return None if plans is None else (plans, arrangement)
+    plans = plan_attention(
+        call.model, acting, block, stream, tensors.k.device, find_metric, no_window
+    )
+    return None if plans is None else (plans, arranged, arrangement)
 
 
 def _fits(mask: Tensor, tokens: int) -> bool:

@@ -15,6 +15,15 @@ from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
 from .arrangement import Arrangement, Interwoven, KeysAlone
 from .families import Family
+from .token_counts import (
+    count_beside,
+    count_guides,
+    count_prompt,
+    count_references,
+    count_sides,
+    count_sized,
+    count_sounds,
+)
 
 REFERENCES_KEY = "reference_image_num_tokens"
 """Under which ComfyUI's models tell how many tokens each reference image has."""
@@ -31,7 +40,7 @@ class Layout:
         grid: of the picture or video.
         references: tokens right before the picture.
         references_behind: tokens right behind the picture, guides and padding included.
-        least_text: fewest tokens of the prompt.
+        least_text: fewest tokens of the prompt in the picture's sequence.
         beside: tokens of a reference by which each row of the picture is prolonged; they count as
             behind the picture.
         others: numbers of tokens of what stands apart: the prompt, and the sound.
@@ -91,41 +100,41 @@ def read_layout(
     latent: (B, C, H, W), (B, C, F, H, W), or several latents packed. prompt: (B, T, D). Skipped
     where the picture's place in the sequences is not known.
     """
-    given = {name for name, value in conditioning.items() if value is not None}
+    given = {name: value for name, value in conditioning.items() if value is not None}
     patch = family.find_patch(model)
     shape, *sounds = _list_shapes(latent, conditioning)
-    tokens = _count_sides(shape, patch) if len(shape) in (4, 5) else (0, 0, 0)
+    tokens = count_sides(shape, patch) if len(shape) in (4, 5) else (0, 0, 0)
     if math.prod(tokens) == 0:
         return Skipped(f"its latent has shape {tuple(latent.shape)}")
     frames, height, width = tokens
-    guides = _count_guides(family, conditioning)
+    guides = count_guides(given.get(family.guides or ""))
     if guides % (height * width) or guides >= math.prod(tokens):
         return Skipped(f"its {guides} guide tokens are not the last frames of its latent")
     grid = TokenGrid(frames=frames - guides // (height * width), height=height, width=width)
     references = [
-        conditioning[name]
+        given[name]
         for name, module in family.references
         if name in given and getattr(model, module, None) is not None
     ]
-    behind = [conditioning[name] for name in family.references_behind if name in given]
-    beside = _count_beside(conditioning.get(family.beside or ""), shape[-1], patch[-1])
-    sized = [(conditioning[name], sizes) for name, sizes in family.sizes_behind if name in given]
+    behind = [given[name] for name in family.references_behind if name in given]
+    beside = count_beside(given.get(family.beside or ""), shape[-1], patch[-1])
+    sized = [(given[name], sizes) for name, sizes in family.sizes_behind if name in given]
     multiple = getattr(model, family.padding) if family.padding else None
     layout = Layout(
         family=family,
         grid=grid,
-        references=_count_tokens(references, patch),
+        references=count_references(references, patch),
         references_behind=guides
-        + _count_tokens(behind, patch)
-        + sum(_count_sized(latent, sizes) for latent, sizes in sized)
+        + count_references(behind, patch)
+        + sum(count_sized(*each) for each in sized)
         + grid.tokens // grid.width * beside
         + (-grid.tokens % multiple if multiple else 0),
         least_text=_count_least_text(family, prompt),
         beside=beside,
         others=(
-            _count_prompt(prompt),
+            count_prompt(prompt),
             *family.prompt_tokens,
-            *(_count_sound(sounds, conditioning.get(family.sound)) if family.sound else ()),
+            *(count_sounds(sounds, given.get(family.sound)) if family.sound else ()),
         ),
     )
     length = layout.references + grid.tokens + layout.references_behind
@@ -144,60 +153,8 @@ def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[
     return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
 
 
-def _count_guides(family: Family, conditioning: Mapping[str, Any]) -> int:
-    """Tokens at the end of the latent that are guides; their positions are (B, 3, G, 2)."""
-    places = conditioning.get(family.guides) if family.guides else None
-    return 0 if places is None else places.shape[2]
-
-
-def _count_sides(shape: tuple[int, ...], patch: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Frames, rows and columns of tokens; a side that the patch does not divide is padded."""
-    sides = (*[1] * (5 - len(shape)), *shape[2:])
-    frames, height, width = (
-        math.ceil(side / size) for side, size in zip(sides, patch, strict=True)
-    )
-    return frames, height, width
-
-
-def _count_beside(reference: Tensor | None, width: int, columns: int) -> int:
-    """Tokens that a reference adds to each row; one that lies on both is the picture's."""
-    if reference is None:
-        return 0
-    return math.ceil((width + reference.shape[-1]) / columns) - math.ceil(width / columns)
-
-
-def _count_tokens(references: list[Any], patch: tuple[int, int, int]) -> int:
-    """Tokens of all these latents, or lists of latents; one of shape (B, N, C) has N."""
-    latents: list[Tensor] = []
-    for reference in references:
-        latents += reference if isinstance(reference, list | tuple) else [reference]
-    shapes = [tuple(latent.shape) for latent in latents]
-    return sum(
-        shape[1] if len(shape) == 3 else math.prod(_count_sides(shape, patch)) for shape in shapes
-    )
-
-
-def _count_sized(latent: Tensor, sizes: tuple[tuple[int, int, int], ...]) -> int:
-    """Tokens of all sizes; cells that do not fill a token are left out."""
-    height, width = latent.shape[-2:]
-    return sum(frames * (height // rows) * (width // columns) for frames, rows, columns in sizes)
-
-
-def _count_sound(shapes: list[tuple[int, ...]], reference: Any) -> list[int]:
-    """Tokens of each latent beside the video, (B, C, T, frequencies): one for each time.
-
-    reference: the tokens of another sound before them, or None.
-    """
-    before = reference["tokens"].shape[1] if reference else 0
-    return [before + shape[2] for shape in shapes]
-
-
 def _count_least_text(family: Family, prompt: Tensor | None) -> int:
     """Fewest tokens of the prompt in the picture's sequence."""
     if family.text == "apart":
         return 0
-    return _count_prompt(prompt) if family.least_text is None else family.least_text
-
-
-def _count_prompt(prompt: Tensor | None) -> int:
-    return prompt.shape[1] if prompt is not None and prompt.ndim > 1 else 0
+    return count_prompt(prompt) if family.least_text is None else family.least_text
