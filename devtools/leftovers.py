@@ -1,4 +1,4 @@
-"""Objects of finished runs that are still alive in this process."""
+"""What finished runs left in this process: objects that are still alive, and freed memory."""
 
 from __future__ import annotations
 
@@ -22,12 +22,8 @@ ROOMS = (".tome_core.", ".nodes.hooks.")
 
 
 def count_leftovers() -> dict[str, int]:
-    """How many there are of each class, none of them a cycle that waits for its collection.
-
-    Memory that was freed is back at the system afterwards, so that resident memory can be read.
-    """
+    """How many there are of each class, none of them a cycle that waits for its collection."""
     gc.collect()
-    _give_memory_back()
     kinds = (type(each) for each in gc.get_objects())
     names = (
         kind.__name__
@@ -37,10 +33,10 @@ def count_leftovers() -> dict[str, int]:
     return dict(Counter(names))
 
 
-def _give_memory_back() -> None:
+def give_memory_back() -> None:
     """Let the C library return what was freed to the system, where it can.
 
-    It keeps freed memory for later, now more and now less of it. Resident memory without that is
+    It keeps freed memory for later, now more and now less of it. What is resident afterwards is
     memory in use.
     """
     if sys.platform == "linux":

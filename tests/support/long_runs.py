@@ -52,8 +52,17 @@ def take_prompts(wanted: int, **values: Any) -> list[Prompt]:
     return [prompts[(number * columns + number // rows) % len(prompts)] for number in range(wanted)]
 
 
+def run_queued(client: Client, prompts: list[Prompt]) -> None:
+    """Queue all prompts, then wait for each."""
+    for identity in [client.submit(prompt) for prompt in prompts]:
+        client.finish(identity)
+
+
 def find_leftovers(client: Client) -> dict[str, int]:
-    """Objects of finished runs that are alive in the server, after it collected its garbage."""
+    """Objects of finished runs that are alive in the server.
+
+    Afterwards its garbage is collected, and freed memory is back at the system.
+    """
     ask = {"1": {"class_type": "TokenMergeLeftovers", "inputs": {"number": next(NUMBERS)}}}
     (text,) = client.run(ask).texts
     found: dict[str, int] = json.loads(text)
@@ -61,7 +70,7 @@ def find_leftovers(client: Client) -> dict[str, int]:
 
 
 def read_memory(server: Server) -> float:
-    """Resident memory of ComfyUI's process, in MiB."""
+    """Resident memory of ComfyUI's process, in MiB. ``find_leftovers`` first gives freed memory back."""
     return psutil.Process(server.pid).memory_info().rss / 2**20
 
 
