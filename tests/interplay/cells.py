@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from support.modes import MODES, Mode
+
 from .kinds import KINDS, Kind
-from .modes import MODES, Mode
 from .other import Limit, Order, Other
 from .others import OTHERS
 

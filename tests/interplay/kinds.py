@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import comfy.supported_models
 import torch
 from comfy.model_patcher import ModelPatcher
 from support.small_models import IMAGES, VIDEOS, SampleRequest, SmallModel
-from support.unets import SDXL, build_unet
+from support.unet_sampling import draw_prompts
+from support.unets import SD15, SDXL
 
 from benchmarks.random_models import build_model, fill_weights
 
@@ -19,13 +21,15 @@ from .sampler_call import SamplerCall
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """build: the MODEL; shared, so nodes must not change it. call: samples a small latent with it.
+    """build: the MODEL; shared, so nodes must not change it. make: a new one, whose weights are
+    drawn from ``seed``. call: samples a small latent with it.
 
     entry: a module of the diffusion model that runs once in each of its calls.
     """
 
     name: str
     build: Callable[[], ModelPatcher]
+    make: Callable[..., ModelPatcher]
     call: Callable[[], SamplerCall]
     entry: str
 
@@ -39,22 +43,26 @@ SHALLOW = {
     "transformer_depth_output": [0, 0, 1, 1, 1, 1],
     "transformer_depth_middle": 1,
 }
+"""SDXL with one transformer block where it has several, for the sake of time."""
+
+CONFIGS = {
+    "SD 1.5": (comfy.supported_models.SD15, SD15),
+    "SDXL": (comfy.supported_models.SDXL, SHALLOW),
+}
 
 
-@cache
-def build_sdxl() -> ModelPatcher:
-    """With one transformer block where SDXL has several, for the sake of time."""
-    return build_model(comfy.supported_models.SDXL, SHALLOW, fill=partial(fill_weights, scale=0.5))
+def make_unet(kind: str, seed: int = 0, **settings: Any) -> ModelPatcher:
+    """settings: other ones than those of ``CONFIGS``."""
+    config, usual = CONFIGS[kind]
+    fill = partial(fill_weights, scale=0.5)
+    return build_model(config, {**usual, **settings}, fill=fill, seed=seed)
 
 
 def call_unet(side: int) -> SamplerCall:
     """A square picture from a fixed seed, with prompts of one length."""
     generator = torch.Generator().manual_seed(1)
     noise = torch.randn(1, 4, side, side, generator=generator)
-    pooled = torch.randn(1, 1280, generator=generator)
-    positive, negative = (
-        [[torch.randn(1, 7, 32, generator=generator), {"pooled_output": pooled}]] for _ in range(2)
-    )
+    positive, negative = draw_prompts(generator)
     return SamplerCall(noise, torch.zeros_like(noise), positive, negative, "normal")
 
 
@@ -74,13 +82,34 @@ def call_transformer(family: SmallModel, grid: tuple[int, ...]) -> SamplerCall:
 
 FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
 FLUX, WAN = FAMILIES["Flux"], FAMILIES["Wan 2.1 T2V"]
+FAMILY_OF_KIND = {"Flux": FLUX, "Wan": WAN}
+GRIDS = {"Flux": (12, 12), "Wan": (3, 10, 10)}
+UNETS, TRANSFORMERS = tuple(CONFIGS), tuple(FAMILY_OF_KIND)
+EVERY_KIND = (*UNETS, *TRANSFORMERS)
+# The finest self-attention of SDXL is downsampled once.
+SIDES = {"SD 1.5": 16, "SDXL": 24}
+ENTRIES = {"Flux": "img_in", "Wan": "patch_embedding"}
 
 KINDS = (
-    Kind("SD 1.5", partial(build_unet, "SD15"), partial(call_unet, 16), "time_embed"),
-    # Its finest self-attention is downsampled once.
-    Kind("SDXL", build_sdxl, partial(call_unet, 24), "time_embed"),
-    Kind("Flux", FLUX.build, partial(call_transformer, FLUX, (12, 12)), "img_in"),
-    Kind("Wan", WAN.build, partial(call_transformer, WAN, (3, 10, 10)), "patch_embedding"),
+    *(
+        Kind(
+            name,
+            cache(partial(make_unet, name)),
+            partial(make_unet, name),
+            partial(call_unet, side),
+            "time_embed",
+        )
+        for name, side in SIDES.items()
+    ),
+    *(
+        Kind(
+            name,
+            family.build,
+            partial(build_model, family.config, family.settings),
+            partial(call_transformer, family, GRIDS[name]),
+            ENTRIES[name],
+        )
+        for name, family in FAMILY_OF_KIND.items()
+    ),
 )
-UNETS = ("SD 1.5", "SDXL")
-TRANSFORMERS = ("Flux", "Wan")
+BY_NAME = {kind.name: kind for kind in KINDS}

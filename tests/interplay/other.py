@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, Literal
 
 from comfy.model_patcher import ModelPatcher
+from support.modes import Mode
 
 from .kinds import Kind
-from .modes import Mode
 from .sampler_call import SamplerCall
 
 Order = Literal["before", "after"]

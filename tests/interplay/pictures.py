@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from comfy.model_patcher import ModelPatcher
+from support.modes import Mode
 from token_merge.nodes.hooks.registry import listen
 from token_merge.nodes.hooks.run_report import RunSummary
 from torch import Tensor
 
 from .first_versions import leave_out_if_lacking
 from .kinds import Kind
-from .modes import Mode
 from .other import Order, Other
 
 DONE = re.compile(r"\d+ layers?: [\d,]+ tokens")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from support.modes import MODES
+
 from .cells import Cell, list_cells
 from .kinds import KINDS, Kind
-from .modes import MODES
 from .other import Other
 from .others import OTHERS
 

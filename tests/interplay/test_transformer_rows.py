@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.modes import MODES
 
 from .cells import list_pairs
 from .kinds import Kind
-from .modes import MODES
 from .other import Other
 from .others.transformers import unet_nodes
 from .pictures import sample_once

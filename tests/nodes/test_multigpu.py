@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 
 import pytest
 import torch
+from support.modes import MODES
 from support.other_device_run import ONE_READ
 from support.two_devices import (
     FIRST,
@@ -18,24 +19,9 @@ from support.two_devices import (
 )
 
 EVERY_NAME = pytest.mark.parametrize("name", ["SD15", "Flux"])
-EVERY_WAY = pytest.mark.parametrize(
-    "way", ["merge", "every option", "interleaved", "window", "both"]
-)
+EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=str)
 # Heun asks twice at each noise level but the first, so that what is drawn goes by visits too.
 STEPS = {"steps": 3, "sampler": "heun"}
-
-
-@pytest.fixture
-def reduce(token_merge, token_downsample):
-    """Nodes by the way in which they reduce; each takes a model."""
-    everything = {"merge_cross_attention": True, "merge_mlp": True, "refresh_steps": 2}
-    return {
-        "merge": token_merge,
-        "every option": partial(token_merge, **everything),
-        "interleaved": partial(token_downsample, local_window="off"),
-        "window": partial(token_downsample, local_window="8"),
-        "both": lambda model: token_downsample(token_merge(model, target="queries")),
-    }
 
 
 @pytest.fixture
@@ -60,15 +46,15 @@ def apart(monkeypatch, denoise):
 
 
 @EVERY_NAME
-@EVERY_WAY
+@EVERY_MODE
 def test_two_devices_give_the_picture_and_the_report_of_one(
-    name, way, model, reduce, apart, denoise, messages
+    name, mode, model, apart, denoise, messages
 ):
-    ours = reduce[way](model)
+    ours = mode.put_on(model)
     expected = apart(ours, **STEPS)
     said = messages()
     assert said
-    for on_two in (split(ours), reduce[way](split(model))):
+    for on_two in (split(ours), mode.put_on(split(model))):
         calls = Calls()
         before = len(messages())
         with calls.watch(on_two) as watched:
@@ -81,11 +67,9 @@ def test_two_devices_give_the_picture_and_the_report_of_one(
 
 
 @EVERY_NAME
-@EVERY_WAY
-def test_nothing_of_one_device_reaches_the_other(
-    name, way, model, reduce, apart, denoise, monkeypatch
-):
-    ours, crossings = reduce[way](model), []
+@EVERY_MODE
+def test_nothing_of_one_device_reaches_the_other(name, mode, model, apart, denoise, monkeypatch):
+    ours, crossings = mode.put_on(model), []
     expected = apart(ours, steps=2)
     found = denoise(compute_second_elsewhere(split(ours), crossings, monkeypatch), steps=2)
     assert [(each.kind, each.operation) for each in crossings] == 2 * ONE_READ

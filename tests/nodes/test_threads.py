@@ -8,12 +8,14 @@ from threading import Barrier, get_ident
 import pytest
 import torch
 from support.at_once import keep_together, run_at_once
+from support.modes import MODES, PLAIN
 from token_merge.nodes.hooks.model_call import Run
 from token_merge.nodes.hooks.run_report import RunReport
 from token_merge.nodes.hooks.step_clock import StepClock
 from token_merge.tome_core.settings import MergeSettings
 
-MERGE_ALL = {"merge_cross_attention": True, "merge_mlp": True, "refresh_steps": 2}
+CASES = [(mode, 1) for mode in (PLAIN, *MODES)] + [(MODES[-1], 2)]
+"""Modes, each with the number of clones on which two runs go at once."""
 
 
 @pytest.fixture(params=["SD15", "Flux"])
@@ -21,25 +23,9 @@ def model(request, unet):
     return unet(request.param)
 
 
-def reduce_in_every_way(model, token_merge, token_downsample):
-    window = {"local_window": "8"}
-    return {
-        "plain": model,
-        "merge": token_merge(model, **MERGE_ALL),
-        "downsample": token_downsample(model),
-        "window": token_downsample(model, **window),
-        "both": token_downsample(token_merge(model, target="queries")),
-    }
-
-
-@pytest.mark.parametrize(
-    ("way", "clones"),
-    [("plain", 1), ("merge", 1), ("merge", 2), ("downsample", 1), ("window", 1), ("both", 1)],
-)
-def test_two_runs_at_once_are_as_one_after_the_other(
-    way, clones, model, token_merge, token_downsample, denoise, messages
-):
-    reduced = reduce_in_every_way(model, token_merge, token_downsample)[way]
+@pytest.mark.parametrize(("mode", "clones"), CASES, ids=str)
+def test_two_runs_at_once_are_as_one_after_the_other(mode, clones, model, denoise, messages):
+    reduced = mode.put_on(model)
     sizes = [(16, 16), (24, 16)]
     alone = [denoise(reduced, size=size) for size in sizes]
     said = messages()

@@ -70,7 +70,7 @@ def find_leftovers(client: Client) -> dict[str, int]:
 
 
 def read_memory(server: Server) -> float:
-    """Resident memory of ComfyUI's process, in MiB. ``find_leftovers`` first gives freed memory back."""
+    """Resident memory of ComfyUI's process, in MiB."""
     return psutil.Process(server.pid).memory_info().rss / 2**20
 
 

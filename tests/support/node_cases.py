@@ -16,6 +16,7 @@ from token_merge.nodes.compare import TokenReductionCompare
 from torch import Tensor
 
 from .small_models import IMAGES, VIDEOS, SampleRequest, SmallModel
+from .unet_sampling import draw_prompts
 from .unets import build_unet
 
 UNETS = ("SD15", "SDXL", "SSD1B")
@@ -159,12 +160,7 @@ class Kind:
             sides = size if len(size) == len(self.family.patch) else self.family.latent_size()
             run = SampleRequest(size=sides)
             return tuple(run.prompt(self.family, 7, seed) for seed in (2, 102))
-        generator = torch.Generator().manual_seed(2)
-        pooled = torch.randn(1, 1280, generator=generator)
-        return tuple(
-            [[torch.randn(1, 7, 32, generator=generator), {"pooled_output": pooled}]]
-            for _ in range(2)
-        )
+        return draw_prompts(torch.Generator().manual_seed(2))
 
 
 KINDS = (

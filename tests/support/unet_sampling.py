@@ -28,11 +28,6 @@ def sample(
     forget_dead_models()
     generator = torch.Generator().manual_seed(1)
     noise = torch.randn(batch, 4, *size, generator=generator)
-    pooled = torch.randn(1, 1280, generator=generator)
-    prompts = [
-        [[torch.randn(1, prompt_tokens, 32, generator=generator), {"pooled_output": pooled}]]
-        for _ in range(2)
-    ]
     return comfy.sample.sample(
         model,
         noise if latent is None else torch.zeros_like(noise),
@@ -40,13 +35,22 @@ def sample(
         cfg,
         options.pop("sampler", "euler"),
         "normal",
-        prompts[0],
-        prompts[1],
+        *draw_prompts(generator, prompt_tokens),
         torch.zeros_like(noise) if latent is None else latent,
         seed=0,
         disable_pbar=True,
         **options,
     )
+
+
+def draw_prompts(generator: torch.Generator, tokens: int = 7) -> tuple[Any, Any]:
+    """The prompt and the negative prompt for a narrow UNet, in ComfyUI's form."""
+    pooled = torch.randn(1, 1280, generator=generator)
+    prompt, negative = (
+        [[torch.randn(1, tokens, 32, generator=generator), {"pooled_output": pooled}]]
+        for _ in range(2)
+    )
+    return prompt, negative
 
 
 def forget_dead_models() -> None:

@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import Any
 from unittest.mock import patch
 
-import comfy.supported_models
 import torch
 from comfy.ldm.modules.attention import optimized_attention
 from comfy.model_patcher import ModelPatcher
@@ -20,10 +19,8 @@ from support.unets import build_unet
 from token_merge.nodes.hooks import attention_call
 from torch import Tensor
 
-from benchmarks.random_models import build_model, fill_weights
-
 from ..files import save
-from ..kinds import SHALLOW, UNETS, call_larger_unet
+from ..kinds import EVERY_KIND, UNETS, call_larger_unet, make_unet
 from ..other import Limit, Other, run_node
 
 OVERRIDE = "optimized_attention_override"
@@ -61,7 +58,6 @@ CROSS_ATTENTION = Limit(
     "merge_cross_attention is left out, for the other node computes cross-attention",
     modes=("every option",),
 )
-WIDE = {**SHALLOW, "model_channels": 64, "num_heads": 1}
 
 
 def override(model: ModelPatcher, attend: Any) -> ModelPatcher:
@@ -75,13 +71,14 @@ def attend_as_before(attention: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def attend_as_sage(
-    attention: Any, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **kwargs: Any
+    attention: Any, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **options: Any
 ) -> Tensor:
     """Takes what SageAttention's kernels take, with an error near theirs."""
-    assert mask is None
-    assert q.shape[-1] // heads in SAGE_SIZES
-    eighth = 2.0 ** (k.abs().amax().log2().floor() - 7)
-    return attention(q, (k / eighth).round() * eighth, v, heads, mask, **kwargs)
+    channels = q.shape[-1] if options.get("skip_reshape") else q.shape[-1] // heads
+    assert channels in SAGE_SIZES, f"it was given heads of {channels} channels"
+    assert mask is None, "it was given a mask"
+    step = 2.0 ** (k.abs().amax().log2().floor() - 7)
+    return attention(q, (k / step).round() * step, v, heads, mask, **options)
 
 
 @contextmanager
@@ -93,8 +90,7 @@ def as_on_a_gpu() -> Iterator[None]:
 
 @cache
 def build_wide_sdxl() -> ModelPatcher:
-    fill = partial(fill_weights, scale=0.5)
-    return build_model(comfy.supported_models.SDXL, WIDE, fill=fill)
+    return make_unet("SDXL", model_channels=64, num_heads=1)
 
 
 @cache
@@ -161,7 +157,7 @@ def prompt_with_picture(model: ModelPatcher) -> ModelPatcher:
 OTHERS = (
     Other(
         "an attention override that changes nothing",
-        UNETS,
+        EVERY_KIND,
         partial(override, attend=attend_as_before),
         changes_picture=False,
         limits=(NO_WINDOW,),

@@ -6,16 +6,15 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-import comfy.supported_models
 import torch
 from comfy.cldm.cldm import ControlNet as ControlModel
 from comfy.controlnet import ControlNet
 from comfy.gligen import GatedSelfAttentionDense, PositionNet
 from comfy.model_patcher import ModelPatcher
-from support.unets import SD15, build_unet
+from support.unets import build_unet
 from torch import Tensor
 
-from benchmarks.random_models import build_model, fill_weights
+from benchmarks.random_models import fill_weights
 from nodes import (
     ControlNetApplyAdvanced,
     GLIGENLoader,
@@ -24,19 +23,16 @@ from nodes import (
 )
 
 from ..files import save
-from ..kinds import SHALLOW, UNETS
+from ..kinds import CONFIGS, UNETS, make_unet
 from ..other import Other, run_node
 from ..sampler_call import SamplerCall
-
-SETTINGS = {"SD 1.5": SD15, "SDXL": SHALLOW}
-CONFIGS = {"SD 1.5": comfy.supported_models.SD15, "SDXL": comfy.supported_models.SDXL}
 
 
 @cache
 def build_control_net(kind: str) -> ControlNet:
     """With random weights, those of its last layers too."""
-    settings = {**SETTINGS[kind], "hint_channels": 3}
-    model = ControlModel(**settings, dtype=torch.float32)
+    _, settings = CONFIGS[kind]
+    model = ControlModel(**settings, hint_channels=3, dtype=torch.float32)
     fill_weights(model, torch.Generator().manual_seed(2), scale=0.5)
     return ControlNet(model, load_device=torch.device("cpu"))
 
@@ -61,8 +57,7 @@ class ColourVAE:
 @cache
 def build_inpainting_model(kind: str) -> ModelPatcher:
     """Nine channels: the latent, the picture to be completed and its mask."""
-    settings = {**SETTINGS[kind], "in_channels": 9}
-    return build_model(CONFIGS[kind], settings, fill=partial(fill_weights, scale=0.5))
+    return make_unet(kind, in_channels=9)
 
 
 def inpaint(call: SamplerCall) -> SamplerCall:

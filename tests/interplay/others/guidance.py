@@ -16,7 +16,7 @@ from comfy_extras.nodes_perpneg import PerpNeg, PerpNegGuider
 from comfy_extras.nodes_sag import SelfAttentionGuidance
 from comfy_extras.nodes_tcfg import TCFG
 
-from ..kinds import UNETS
+from ..kinds import EVERY_KIND, UNETS
 from ..other import Limit, Other, run_node
 from ..sampler_call import SamplerCall
 
@@ -56,16 +56,16 @@ OTHERS = (
     ),
     Other(
         "Normalized Attention Guidance",
-        UNETS,
+        (*UNETS, "Flux"),
         lambda model: run_node(NAGuidance, model, 5.0, 0.5, 1.5),
     ),
-    Other("Tangential Damping CFG", UNETS, partial(run_node, TCFG)),
+    Other("Tangential Damping CFG", EVERY_KIND, partial(run_node, TCFG)),
     Other(
         "Adaptive Projected Guidance",
-        UNETS,
-        lambda model: run_node(APG, model, 1.0, 5.0, 0.0),
+        EVERY_KIND,
+        lambda model: run_node(APG, model, 1.0, 5.0, 0.5),
     ),
-    Other("RescaleCFG", UNETS, lambda model: run_node(RescaleCFG, model, 0.7)),
+    Other("RescaleCFG", EVERY_KIND, lambda model: run_node(RescaleCFG, model, 0.7)),
     Other("Perp-Neg", UNETS, lambda model: run_node(PerpNeg, model, empty_prompt(), 1.0)),
     Other("Perp-Neg Guider", UNETS, change=guide_by_perp_neg),
 )

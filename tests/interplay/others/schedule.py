@@ -57,19 +57,15 @@ OTHERS = (
         lambda model: run_node(DifferentialDiffusion, model, 1.0),
         change=repaint_gradually,
     ),
-    Other(
-        "EasyCache",
-        UNETS,
-        lambda model: run_node(EasyCacheNode, model, *CACHE),
-        change=take_more_steps,
-        skips_calls=True,
-    ),
-    Other(
-        "LazyCache",
-        UNETS,
-        lambda model: run_node(LazyCacheNode, model, *CACHE),
-        change=take_more_steps,
-        skips_calls=True,
+    *(
+        Other(
+            name,
+            UNETS,
+            lambda model, node=node: run_node(node, model, *CACHE),
+            change=take_more_steps,
+            skips_calls=True,
+        )
+        for name, node in (("EasyCache", EasyCacheNode), ("LazyCache", LazyCacheNode))
     ),
     Other(
         "Context Windows (Manual), over a batch",

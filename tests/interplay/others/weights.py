@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache, partial
 
-import comfy.supported_models
+import torch
 from comfy.model_patcher import ModelPatcher
 from comfy_extras.nodes_hooks import (
     ConditioningSetProperties,
@@ -14,13 +14,11 @@ from comfy_extras.nodes_hooks import (
     SetHookKeyframes,
 )
 from comfy_extras.nodes_model_merging import ModelAdd, ModelMergeSimple, ModelSubtract
-from support.unets import SD15
 
-from benchmarks.random_models import build_model, fill_weights
 from nodes import LoraLoaderModelOnly
 
 from ..files import save_lora
-from ..kinds import KINDS, SHALLOW, UNETS, Kind
+from ..kinds import KINDS, UNETS, Kind
 from ..other import Other, run_node
 from ..sampler_call import SamplerCall
 
@@ -30,15 +28,16 @@ def find_lora(kind: Kind) -> str:
     return save_lora(kind.name, kind.build())
 
 
-def add_lora(kind: Kind) -> Other:
-    def patch(model: ModelPatcher) -> ModelPatcher:
-        return run_node(LoraLoaderModelOnly, model, find_lora(kind), 1.0)
+def load_lora(model: ModelPatcher, kind: Kind) -> ModelPatcher:
+    return run_node(LoraLoaderModelOnly, model, find_lora(kind), 1.0)
 
-    return Other("LoRA", (kind.name,), patch)
+
+def add_lora(kind: Kind) -> Other:
+    return Other("LoRA", (kind.name,), partial(load_lora, kind=kind))
 
 
 def add_hook_lora(kind: Kind) -> Other:
-    """A LoRA that half the schedule has, on the prompt and not on the negative prompt."""
+    """A LoRA on the prompt alone, which is weaker in the second part of the schedule."""
 
     def change(call: SamplerCall) -> SamplerCall:
         hooks = run_node(CreateHookLoraModelOnly, find_lora(kind), 1.0)
@@ -51,43 +50,42 @@ def add_hook_lora(kind: Kind) -> Other:
     return Other("hook LoRA with keyframes", (kind.name,), change=change)
 
 
-CONFIGS = {
-    "SD 1.5": (comfy.supported_models.SD15, SD15),
-    "SDXL": (comfy.supported_models.SDXL, SHALLOW),
-}
+@cache
+def find_second(kind: Kind) -> ModelPatcher:
+    """A model of the same kind with other weights, which is only read."""
+    return kind.make(seed=9)
 
 
-def build_second(kind: str) -> ModelPatcher:
-    """A model of the same kind with other weights."""
-    return build_model(*CONFIGS[kind], fill=partial(fill_weights, scale=0.5), seed=9)
+@cache
+def find_difference(kind: Kind) -> ModelPatcher:
+    """What ModelMergeSubtract leaves of two models that are much alike."""
+    model = kind.make(seed=8)
+    with torch.no_grad():
+        for weight in model.model.diffusion_model.parameters():
+            weight *= 0.1
+    return model
 
 
-find_second = cache(build_second)
-"""One that is only read."""
+def merge_models(kind: Kind) -> Other:
+    return Other(
+        "ModelMergeSimple",
+        (kind.name,),
+        lambda model: run_node(ModelMergeSimple, model, find_second(kind), 0.7),
+    )
 
 
-def merge_models(name: str) -> list[Other]:
-    """The nodes that make one model of two of the same kind."""
-    second = partial(find_second, name)
-    return [
-        Other(
-            "ModelMergeSimple",
-            (name,),
-            lambda model: run_node(ModelMergeSimple, model, second(), 0.7),
-        ),
-        Other(
-            "ModelSubtract, ModelAdd",
-            (name,),
-            lambda model: run_node(
-                ModelAdd, run_node(ModelSubtract, model, second(), 0.2), second()
-            ),
-            slow=True,
-        ),
-    ]
+def add_difference(kind: Kind) -> Other:
+    """What a second model has learned, without what it began with."""
+
+    def patch(model: ModelPatcher) -> ModelPatcher:
+        less = run_node(ModelSubtract, model, find_second(kind), 0.2)
+        return run_node(ModelAdd, less, find_difference(kind))
+
+    return Other("ModelSubtract, ModelAdd", (kind.name,), patch, slow=kind.name in UNETS)
 
 
-OTHERS = (
-    *(add_lora(kind) for kind in KINDS if kind.name in UNETS),
-    *(add_hook_lora(kind) for kind in KINDS if kind.name in UNETS),
-    *(other for name in UNETS for other in merge_models(name)),
+OTHERS = tuple(
+    make_row(kind)
+    for make_row in (add_lora, add_hook_lora, merge_models, add_difference)
+    for kind in KINDS
 )

@@ -14,9 +14,8 @@ from comfy.patcher_extension import WrappersMP
 from comfy_extras.nodes_torch_compile import TorchCompileModel
 from torch import Tensor
 
-from ..kinds import UNETS, call_larger_unet
+from ..kinds import EVERY_KIND, KINDS, UNETS, Kind, call_larger_unet
 from ..other import Other, run_node
-from .weights import build_second
 
 
 def compute_halves(call: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -61,24 +60,20 @@ def compile_anew() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def with_loader(model: ModelPatcher, kind: str) -> ModelPatcher:
+def with_loader(model: ModelPatcher, kind: Kind) -> ModelPatcher:
     """As loaders leave it, so that ComfyUI can load the model again; here it gets other weights,
     which tell who still calls the old modules.
     """
-
-    def load(disable_dynamic: bool = False) -> ModelPatcher:
-        return build_second(kind)
-
     clone = model.clone()
-    clone.cached_patcher_init = (load, ())
+    clone.cached_patcher_init = (lambda **_: kind.make(seed=9), ())
     return clone
 
 
-def copy_modules(model: ModelPatcher, kind: str) -> ModelPatcher:
+def copy_modules(model: ModelPatcher, kind: Kind) -> ModelPatcher:
     return with_loader(model, kind).clone(force_deepcopy=True)
 
 
-def copy_for_gpu(model: ModelPatcher, kind: str) -> ModelPatcher:
+def copy_for_gpu(model: ModelPatcher, kind: Kind) -> ModelPatcher:
     return with_loader(model, kind).deepclone_multigpu(torch.device("cpu"))
 
 
@@ -111,23 +106,23 @@ OTHERS = (
     Other("tiles, by a model function wrapper", UNETS, tile_by_function, change=call_larger_unet),
     Other(
         "TorchCompileModel",
-        UNETS,
+        EVERY_KIND,
         lambda model: run_node(TorchCompileModel, model, "eager"),
         situation=compile_anew,
         changes_picture=False,
         slow=True,
     ),
     *(
-        Other(name, (kind,), partial(clone, kind=kind))
-        for name, clone in (
+        Other(name, (kind.name,), partial(copy, kind=kind))
+        for name, copy in (
             ("a clone with modules of its own (force_deepcopy)", copy_modules),
             ("a clone for another GPU (deepclone_multigpu)", copy_for_gpu),
         )
-        for kind in UNETS
+        for kind in KINDS
     ),
     Other(
         "weights that are loaded in part (--lowvram)",
-        UNETS,
+        EVERY_KIND,
         lambda model: model.clone(),
         situation=half_loaded,
         changes_picture=False,

@@ -8,7 +8,6 @@ from . import (
     caches,
     conditioning,
     guidance,
-    loading,
     masks,
     models,
     overrides,
@@ -24,7 +23,6 @@ from . import (
 OTHERS: tuple[Other, ...] = (
     *guidance.OTHERS,
     *weights.OTHERS,
-    *loading.OTHERS,
     *sampling.OTHERS,
     *caches.OTHERS,
     *windows.OTHERS,

@@ -23,11 +23,10 @@ from nodes import (
     StyleModelApply,
 )
 
-from ...kinds import TRANSFORMERS, UNETS
+from ...kinds import EVERY_KIND, FAMILY_OF_KIND
 from ...other import Other, run_node
 from ...sampler_call import SamplerCall
 from ..schedule import paint_several
-from .weights import FAMILIES
 
 CPU = torch.device("cpu")
 
@@ -102,11 +101,11 @@ OTHERS = (
     ),
     *(
         Other("prompts of different lengths", (kind,), change=with_lengths(family))
-        for kind, family in FAMILIES.items()
+        for kind, family in FAMILY_OF_KIND.items()
     ),
     *(
         Other("ConditioningSetTimestepRange", (kind,), change=take_turns(family))
-        for kind, family in FAMILIES.items()
+        for kind, family in FAMILY_OF_KIND.items()
     ),
-    Other("a batch of three", (*UNETS, *TRANSFORMERS), change=paint_several),
+    Other("a batch of three", EVERY_KIND, change=paint_several),
 )

@@ -9,26 +9,20 @@ from functools import partial
 import comfy.samplers
 import torch
 from comfy.model_patcher import ModelPatcher
-from comfy_extras.nodes_apg import APG
 from comfy_extras.nodes_cfg import CFGNorm, CFGZeroStar
 from comfy_extras.nodes_custom_sampler import DualCFGGuider
 from comfy_extras.nodes_eps import EpsilonScaling
 from comfy_extras.nodes_fresca import FreSca
-from comfy_extras.nodes_model_advanced import RescaleCFG
 from comfy_extras.nodes_nag import NAGuidance
 from comfy_extras.nodes_perpneg import PerpNeg, PerpNegGuider
 from comfy_extras.nodes_slg import SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple
-from comfy_extras.nodes_tcfg import TCFG
 from comfy_extras.nodes_video_model import VideoLinearCFGGuidance
-from support.small_models import SmallModel
 
-from ...kinds import TRANSFORMERS, UNETS
+from ...kinds import BY_NAME, EVERY_KIND, TRANSFORMERS, UNETS, Kind
 from ...other import Other, run_node
 from ...sampler_call import Conditioning, SamplerCall
 from ..schedule import paint_several
-from .weights import FAMILIES, second_model
-
-EVERY_KIND = (*UNETS, *TRANSFORMERS)
+from ..weights import find_second
 
 
 def empty_prompt() -> Conditioning:
@@ -49,7 +43,7 @@ def guide_twice(model: ModelPatcher, call: SamplerCall) -> comfy.samplers.CFGGui
     )
 
 
-def guide_by_second_model(family: SmallModel) -> Callable[[SamplerCall], SamplerCall]:
+def guide_by_second_model(kind: Kind) -> Callable[[SamplerCall], SamplerCall]:
     """The negative prompt is read by another model, with the options of the first."""
 
     def make(model: ModelPatcher, call: SamplerCall) -> comfy.samplers.CFGGuider:
@@ -57,7 +51,7 @@ def guide_by_second_model(family: SmallModel) -> Callable[[SamplerCall], Sampler
         from comfy_extras.nodes_custom_sampler import DualModelGuider
 
         return run_node(
-            DualModelGuider, model, call.positive, call.cfg, second_model(family), call.negative
+            DualModelGuider, model, call.positive, call.cfg, find_second(kind), call.negative
         )
 
     return lambda call: replace(call, make_guider=make)
@@ -66,21 +60,10 @@ def guide_by_second_model(family: SmallModel) -> Callable[[SamplerCall], Sampler
 OTHERS = (
     Other(
         "Normalized Attention Guidance",
-        ("Flux",),
-        lambda model: run_node(NAGuidance, model, 5.0, 0.5, 1.5),
-    ),
-    Other(
-        "Normalized Attention Guidance",
         ("Wan",),
         lambda model: run_node(NAGuidance, model, 5.0, 0.5, 1.5),
         changes_picture=False,
         note="ComfyUI's Wan does not ask for it",
-    ),
-    Other("Tangential Damping CFG", TRANSFORMERS, partial(run_node, TCFG)),
-    Other(
-        "Adaptive Projected Guidance",
-        TRANSFORMERS,
-        lambda model: run_node(APG, model, 1.0, 5.0, 0.5),
     ),
     Other(
         "SkipLayerGuidanceDiT",
@@ -94,7 +77,6 @@ OTHERS = (
         lambda model: run_node(SkipLayerGuidanceDiTSimple, model, 0.0, 1.0, "0", "1"),
     ),
     Other("FreSca", EVERY_KIND, lambda model: run_node(FreSca, model, 1.0, 1.25, 3)),
-    Other("RescaleCFG", TRANSFORMERS, lambda model: run_node(RescaleCFG, model, 0.7)),
     Other("CFGZeroStar", EVERY_KIND, partial(run_node, CFGZeroStar)),
     Other("CFGNorm", EVERY_KIND, lambda model: run_node(CFGNorm, model, 1.0)),
     Other("CFGNorm before guidance", EVERY_KIND, lambda model: run_node(CFGNorm, model, 1.0, True)),
@@ -118,7 +100,7 @@ OTHERS = (
         change=lambda call: replace(call, make_guider=guide_twice),
     ),
     *(
-        Other("Dual Model CFG Guider", (kind,), change=guide_by_second_model(family))
-        for kind, family in FAMILIES.items()
+        Other("Dual Model CFG Guider", (name,), change=guide_by_second_model(BY_NAME[name]))
+        for name in TRANSFORMERS
     ),
 )

@@ -11,9 +11,9 @@ from support.small_models import SampleRequest, SmallModel
 
 from nodes import ConditioningSetArea, ConditioningSetMask
 
+from ...kinds import FAMILY_OF_KIND
 from ...other import Other, run_node
 from ...sampler_call import SamplerCall
-from .weights import FAMILIES
 
 
 def second_prompt(family: SmallModel) -> list[object]:
@@ -23,13 +23,13 @@ def second_prompt(family: SmallModel) -> list[object]:
 
 def in_area(call: SamplerCall) -> SamplerCall:
     """Two thirds of the picture's height and width."""
-    prompt = second_prompt(FAMILIES["Flux"])
+    prompt = second_prompt(FAMILY_OF_KIND["Flux"])
     area = run_node(ConditioningSetArea, prompt, 128, 128, 32, 16, 1.0)
     return replace(call, positive=call.positive + area)
 
 
 def in_area_of_video(call: SamplerCall) -> SamplerCall:
-    prompt = second_prompt(FAMILIES["Wan"])
+    prompt = second_prompt(FAMILY_OF_KIND["Wan"])
     # width, height, frames; where they begin
     sides, corner = (0.5, 0.7, 0.67), (0.2, 0.1, 0.0)
     area = run_node(ConditioningSetAreaPercentageVideo, prompt, *sides, *corner, 1.0)
@@ -51,12 +51,12 @@ OTHERS = (
     Other("Conditioning (Set Area)", ("Wan",), change=in_area_of_video),
     *(
         Other("Conditioning (Set Mask)", (kind,), change=in_mask(family, "default"))
-        for kind, family in FAMILIES.items()
+        for kind, family in FAMILY_OF_KIND.items()
     ),
     Other(
         "Conditioning (Set Mask), mask bounds",
         ("Flux",),
-        change=in_mask(FAMILIES["Flux"], "mask bounds"),
+        change=in_mask(FAMILY_OF_KIND["Flux"], "mask bounds"),
         not_tried={"Wan": "ComfyUI itself fails where a video's mask is to give an area"},
     ),
 )

@@ -15,7 +15,7 @@ from support.small_models.image_settings import FLUX as FLUX_SETTINGS
 from support.small_models.images import pooled
 from torch import Tensor
 
-from ...kinds import FAMILIES, call_transformer
+from ...kinds import FAMILIES, GRIDS, call_transformer
 from ...other import Other
 from ...sampler_call import Conditioning, SamplerCall
 
@@ -26,7 +26,6 @@ FILL, CANNY = (
         ("Flux Canny", comfy.supported_models.Flux, 32),
     )
 )
-GRIDS = {"Flux": (12, 12), "Wan": (3, 10, 10)}
 
 
 def special(

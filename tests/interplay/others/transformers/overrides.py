@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from support.small_models import SmallModel
 from support.small_models.image_settings import FLUX as FLUX_SETTINGS
 from support.small_models.images import pooled
 from support.small_models.video_settings import WAN as WAN_SETTINGS
 from support.small_models.videos import FLAT
-from torch import Tensor
 
-from ...kinds import FLUX, TRANSFORMERS, WAN
+from ...kinds import FLUX, WAN
 from ...other import Limit, Other
-from ..attention import NO_WINDOW, as_on_a_gpu, attend_as_before, override
+from ..attention import NO_WINDOW, as_on_a_gpu, attend_as_sage, override
 
 WIDE = {
     "Flux": SmallModel(
@@ -32,18 +30,6 @@ WIDE = {
     ),
 }
 """For attention that accepts heads of 64 and 128 channels."""
-
-
-def attend_as_sage(
-    attention: Any, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **options: Any
-) -> Tensor:
-    """Accepts heads of 64 and 128 channels, and no mask."""
-    channels = q.shape[-1] if options.get("skip_reshape") else q.shape[-1] // heads
-    assert channels in (64, 128), f"it was given heads of {channels} channels"
-    assert mask is None, "it was given a mask"
-    return attention(q, k, v, heads, **options)
-
-
 NOT_WEIGHED = Limit(
     "works in part",
     "proportional_attention is left out where another node",
@@ -55,13 +41,6 @@ SAGE_LIMITS = {
     "Wan": (replace(NOT_WEIGHED, modes=("merge",)), NO_WINDOW),
 }
 OTHERS = (
-    Other(
-        "an attention override that changes nothing",
-        TRANSFORMERS,
-        partial(override, attend=attend_as_before),
-        changes_picture=False,
-        limits=(NO_WINDOW,),
-    ),
     *(
         Other(
             "an attention override that takes what SageAttention takes",
@@ -69,7 +48,6 @@ OTHERS = (
             partial(override, attend=attend_as_sage),
             build=family.build,
             situation=as_on_a_gpu,
-            changes_picture=False,
             limits=SAGE_LIMITS[kind],
         )
         for kind, family in WIDE.items()

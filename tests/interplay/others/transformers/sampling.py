@@ -14,7 +14,7 @@ from comfy_extras.nodes_model_advanced import (
 )
 from comfy_extras.nodes_rope import ScaleROPE
 
-from ...kinds import TRANSFORMERS, UNETS
+from ...kinds import EVERY_KIND, TRANSFORMERS
 from ...other import Other, run_node
 from ...sampler_call import SamplerCall
 
@@ -45,7 +45,7 @@ OTHERS = (
         TRANSFORMERS,
         lambda model: run_node(ScaleROPE, model, 2.0, 1.0, 2.0, 1.0, 1.0, 0.0),
     ),
-    Other("Set Latent Noise Mask", (*UNETS, *TRANSFORMERS), change=paint_inside),
+    Other("Set Latent Noise Mask", EVERY_KIND, change=paint_inside),
     Other(
         "Differential Diffusion",
         TRANSFORMERS,

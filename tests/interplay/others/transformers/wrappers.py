@@ -10,7 +10,7 @@ from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
-from ...kinds import TRANSFORMERS, UNETS
+from ...kinds import EVERY_KIND, TRANSFORMERS
 from ...other import Limit, Other
 from ..wrappers import tile_by_function, tile_by_wrapper
 
@@ -84,7 +84,7 @@ OTHERS = (
         limits=(not_fitting(),),
     ),
     *(
-        Other(f"a wrapper of {kind.upper()}", (*UNETS, *TRANSFORMERS), wrap(kind, wrapper))
+        Other(f"a wrapper of {kind.upper()}", EVERY_KIND, wrap(kind, wrapper))
         for kind, wrapper in (
             (WrappersMP.DIFFUSION_MODEL, lower),
             (WrappersMP.APPLY_MODEL, lower),

@@ -1,4 +1,4 @@
-"""The ways in which a workflow uses our nodes."""
+"""The ways in which a workflow uses our nodes: those that the tests go through."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
-from support.our_nodes import our_node
+
+from .our_nodes import our_node
 
 MERGE, DOWNSAMPLE = "TokenMergeAdvanced", "TokenDownsampleAdvanced"
 
@@ -65,3 +66,12 @@ MODES = (
     Mode("merged queries and downsample", ((MERGE, {"target": "queries"}), (DOWNSAMPLE, {}))),
     Mode("every option", EVERY_OPTION),
 )
+PLAIN = Mode("plain", ())
+EVERY_OTHER_OPTION = Mode(
+    "every other option",
+    (
+        (MERGE, {"random_destinations": False, "max_downsample": "8", "end_percent": 0.5}),
+        (DOWNSAMPLE, {"method": "area", "proportional_attention": False, "start_percent": 0.5}),
+    ),
+)
+"""What the others leave at its default. The two nodes act one after the other."""
