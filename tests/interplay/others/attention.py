@@ -197,7 +197,7 @@ OTHERS = (
         ("SDXL",),
         reduce_by_comfyui,
         changes_picture=False,
-        note="The other node acts on the finest layers of SD 1.5 alone, and does nothing on SDXL",
+        note="It acts on the layers of full resolution alone, where SDXL has no attention",
     ),
     Other(
         "Load Hypernetwork",

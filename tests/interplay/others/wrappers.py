@@ -130,6 +130,6 @@ OTHERS = (
     Other(
         "weights on another device (--novram, DynamicVRAM)",
         (),
-        not_tried=dict.fromkeys(UNETS, "it takes a device beside the processor"),
+        not_tried=dict.fromkeys(UNETS, "it needs a device beside the processor"),
     ),
 )

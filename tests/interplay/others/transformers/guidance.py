@@ -63,7 +63,7 @@ OTHERS = (
         ("Wan",),
         lambda model: run_node(NAGuidance, model, 5.0, 0.5, 1.5),
         changes_picture=False,
-        note="ComfyUI's Wan does not ask for it",
+        note="It has no effect on ComfyUI's Wan, with our nodes or without",
     ),
     Other(
         "SkipLayerGuidanceDiT",

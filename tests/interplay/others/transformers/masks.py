@@ -57,6 +57,6 @@ OTHERS = (
         "Conditioning (Set Mask), mask bounds",
         ("Flux",),
         change=in_mask(FAMILY_OF_KIND["Flux"], "mask bounds"),
-        not_tried={"Wan": "ComfyUI itself fails where a video's mask is to give an area"},
+        not_tried={"Wan": "ComfyUI itself fails where the mask of a video sets an area"},
     ),
 )

@@ -40,7 +40,7 @@ OTHERS = (
         window_batch(SCHEDULES.STATIC_STANDARD),
         change=paint_several,
         changes_picture=False,
-        not_tried={"Wan": "its windows are those over time, of Wan Context Windows"},
+        not_tried={"Wan": "Wan has nodes of its own for this, see Wan Context Windows"},
     ),
     *(
         Other(

@@ -61,7 +61,7 @@ def not_fitting(**fields: Any) -> Limit:
     return Limit(
         "left alone",
         "tokens of the picture",
-        "the tiles are cut out between our node and the attention, where nothing tells their size",
+        "the tiles are cut between our node and the attention, where nothing tells us their size",
         **fields,
     )
 
