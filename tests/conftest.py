@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,9 @@ hypothesis.settings.load_profile("no deadline")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--long", action="store_true", help="also the long form of tests that have one"
+        "--long",
+        action="store_true",
+        help="all cases and repeats of the tests that otherwise try some of them",
     )
     parser.addoption(
         "--write-compatibility",
@@ -64,7 +67,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cases",
         type=int,
         metavar="N",
-        help="the long form of the fuzz tests and long runs: N cases of each part, drawn anew",
+        help="N random cases of each fuzz test and long run, other ones each time; `python -m "
+        "devtools soak` sets it (default: a few, always the same)",
     )
 
 
@@ -98,14 +102,14 @@ def same_random_numbers() -> None:
 @pytest.fixture(scope="session")
 def token_merge() -> Callable[..., ModelPatcher]:
     """The node Token Merge (Advanced) with its defaults, except what the test names."""
-    from support.our_nodes import our_node
+    from benchmarks import ours
 
-    return our_node("TokenMergeAdvanced")
+    return partial(ours.apply, "TokenMergeAdvanced")
 
 
 @pytest.fixture(scope="session")
 def token_downsample() -> Callable[..., ModelPatcher]:
     """The node Token Downsample (Advanced) with its defaults, except what the test names."""
-    from support.our_nodes import our_node
+    from benchmarks import ours
 
-    return our_node("TokenDownsampleAdvanced")
+    return partial(ours.apply, "TokenDownsampleAdvanced")

@@ -16,8 +16,10 @@ LEAST_ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class SureRatio:
+class MeanRatio:
     """Time of ``other`` divided by that of ``ours``: above 1, ours is faster.
+
+    More rounds narrow its interval, unlike the range of ``summary.Ratio``.
 
     mean: the geometric mean over the rounds. low, high: its 95 % interval, by Student's t of the
     ratios' logarithms. rounds: how many there were.
@@ -35,7 +37,7 @@ class SureRatio:
         return self.rounds >= LEAST_ROUNDS and self.high <= self.mean * (1 + ENOUGH)
 
 
-def compare_with_ours(case: Case) -> list[SureRatio]:
+def compare_with_ours(case: Case) -> list[MeanRatio]:
     """Each of ours with each limit and peer of its setting, after two rounds or more."""
     return [found for ours, other in _pair(case) if (found := _compare(ours, other)) is not None]
 
@@ -54,7 +56,7 @@ def _pair(case: Case) -> Iterator[tuple[Measured, Measured]]:
                     yield ours, other
 
 
-def _compare(ours: Measured, other: Measured) -> SureRatio | None:
+def _compare(ours: Measured, other: Measured) -> MeanRatio | None:
     pairs = zip(other.seconds, ours.seconds, strict=False)
     logs = [math.log(seconds / own) for seconds, own in pairs]
     if len(logs) < 2:
@@ -62,4 +64,4 @@ def _compare(ours: Measured, other: Measured) -> SureRatio | None:
     found = intervals.mean(logs)
     half = found.half or 0.0
     low, mean, high = (math.exp(found.mean + side) for side in (-half, 0.0, half))
-    return SureRatio(ours, other, mean, low, high, len(logs))
+    return MeanRatio(ours, other, mean, low, high, len(logs))

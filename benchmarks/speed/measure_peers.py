@@ -30,7 +30,7 @@ def measure(
 ) -> None:
     """Blocks alone, then whole models. pictures: (name of the UNet, pixels of a side).
 
-    The rounds of a layer are the most that are measured; so are they of the pictures.
+    A layer says how many rounds are measured at most. Pictures take as many as the first layer.
     """
     with _one_thread():
         for layer in layers:

@@ -33,7 +33,8 @@ class Run:
     """One pass of a sampler; dropped at its end.
 
     ComfyUI's MultiGPU nodes call the model on all devices at once, each in a thread of its own.
-    Whatever these calls do here is a single operation of a dict, a set or a counter.
+    Whatever these calls do here is a single operation of a dict, a set or a counter, which needs
+    no lock.
 
     Args:
         sigmas: its noise levels, descending.

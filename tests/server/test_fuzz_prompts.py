@@ -9,17 +9,11 @@ import pytest
 from hypothesis import given
 from support.fuzzing import SOAK, attempt, fuzzed
 from support.node_cases import RARELY, valid_values
-from support.prompts import OURS, make_prompt
-from token_merge.nodes import NODES
+from support.prompts import WIDGETS, make_prompt
 
 from devtools.client import RunError
+from devtools.graph import OURS
 
-WIDGETS = {
-    node.GET_SCHEMA().node_id: {
-        widget.id: widget for widget in node.GET_SCHEMA().inputs if widget.id != "model"
-    }
-    for node in NODES
-}
 WRONG = st.sampled_from(
     [
         *(None, "", "abc", "0.5", "NaN", True, -1, -0.001, 9, 0.951, 1e308, 10**30),

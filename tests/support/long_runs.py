@@ -12,9 +12,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from devtools.client import Client, Prompt
+from devtools.graph import OURS
 from devtools.server import Server
 
-from .prompts import OURS, make_prompt
+from .prompts import make_prompt
 
 SIZES = ((64, 64), (96, 64), (128, 96), (72, 104), (128, 128))
 MODELS = ("demo", "unet", "flux", "wan")

@@ -7,7 +7,7 @@ from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 
-from .our_nodes import our_node
+from benchmarks import ours
 
 MERGE, DOWNSAMPLE = "TokenMergeAdvanced", "TokenDownsampleAdvanced"
 
@@ -25,7 +25,7 @@ class Mode:
     def put_on(self, model: ModelPatcher) -> ModelPatcher:
         """A clone of ``model`` with our nodes."""
         for node_id, inputs in self.nodes:
-            model = our_node(node_id)(model, **inputs)
+            model = ours.apply(node_id, model, **inputs)
         return model
 
 

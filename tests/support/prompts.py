@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from token_merge.nodes import NODES
-from token_merge.nodes.reduction_node import ReductionNode
 
 from devtools.client import Prompt
 
-SCHEMAS = {
-    node.GET_SCHEMA().node_id: node.GET_SCHEMA()
+WIDGETS = {
+    node.GET_SCHEMA().node_id: {
+        widget.id: widget for widget in node.GET_SCHEMA().inputs if widget.id != "model"
+    }
     for node in NODES
-    if issubclass(node, ReductionNode)
 }
-OURS = tuple(SCHEMAS)
+"""Inputs of each of our nodes beside the model, by name."""
 
 
 def make_prompt(
@@ -64,7 +64,7 @@ def make_prompt(
         "7": {"class_type": "SaveLatent", "inputs": {"samples": ["6", 0], "filename_prefix": name}},
     }
     if kind:
-        defaults = {each.id: each.default for each in SCHEMAS[kind].inputs if each.id != "model"}
+        defaults = {name: widget.default for name, widget in WIDGETS[kind].items()}
         inputs = {**defaults, **values, "model": ["1", 0]}
         prompt["5"] = {"class_type": kind, "inputs": inputs}
     return prompt

@@ -33,7 +33,8 @@ class Family:
         guides: conditioning with one column for each of the last tokens of the latent that are
             guides rather than picture.
         counts_references: the model tells how many tokens its references behind the picture have.
-        padding: the attribute with the number of which the picture's tokens become a multiple.
+        padding: the attribute that holds a number, where the picture's tokens are filled up to a
+            multiple of it.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
         asking_text: how many of the prompt's tokens are queries too, those beside the picture; the
             others are keys alone. None: all.
