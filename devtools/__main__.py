@@ -23,7 +23,7 @@ COMMANDS = {
     "bench": ("bench", "measure the nodes against their peers and the limit of each setting"),
     "quality": ("quality", "train the small model, measure how much of its pictures stays"),
     "thumbnails": ("thumbnails", "draw the pictures of the examples in the template browser"),
-    "soak": ("soak", "random input and long runs, by the thousand"),
+    "soak": ("soak", "random input by the thousand, and long runs"),
     "serve": ("serve", "open ComfyUI's page with the nodes and workflows in it"),
 }
 

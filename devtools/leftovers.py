@@ -18,7 +18,7 @@ OF_A_RUN = frozenset(
 """Classes of the pack. What is kept for a grid, in caches of limited length, is not among them."""
 
 ROOMS = (".tome_core.", ".nodes.hooks.")
-"""In the names of their modules; ComfyUI names the pack after its folder."""
+"""Parts of the names of their modules; ComfyUI names the pack after its folder."""
 
 
 def count_leftovers() -> dict[str, int]:

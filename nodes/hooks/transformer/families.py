@@ -274,12 +274,12 @@ OUT_OF_REACH = (
 )
 OUT_OF_REACH_IN_PARTS = (
     "SamplerARVideo draws the video a few frames at a time, "
-    "and its attention cannot be reached by other nodes in ComfyUI then"
+    "and there its attention cannot be reached by other nodes"
 )
 NO_PICTURE = "its tokens form no picture"
 TWO_GRIDS = (
     "it attends on two grids, of 1,024 and 256 tokens at 1024 x 1024, "
-    "but one grid is read here for the whole model"
+    "and these nodes know one grid for each model"
 )
 
 SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {

@@ -15,7 +15,8 @@ from ..other import Other, run_node
 from ..sampler_call import SamplerCall
 
 V_PREDICTION = 6.0
-"""What the model gives weighs more in the picture than where it predicts the noise."""
+"""The output of the model weighs more in the picture than where it predicts noise, and so does our
+error in it."""
 CACHE = (1.0, 0.1, 0.95, False)
 
 

@@ -19,7 +19,7 @@ OTHERS = tuple(
         lambda model, node=node: run_node(node, model, THRESHOLD, 0.3, 0.8, False),
         change=lambda call: replace(call, steps=STEPS),
         skips_calls=True,
-        most_error=4.0,  # what a step left out takes from the one before has our error twice
+        most_error=4.0,  # a step that is left out repeats our error of the step before
     )
     for name, node in (("EasyCache", EasyCacheNode), ("LazyCache", LazyCacheNode))
 )
