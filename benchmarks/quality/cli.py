@@ -1,15 +1,23 @@
-"""The command ``quality``: train the model, measure with it, draw what was measured."""
+"""The command ``quality``: train or distil a model, measure with it, draw what was measured."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from .. import loading
 from ..waiting import waiting
 from . import options as command_line
+from .regimes import find_default
+
+if TYPE_CHECKING:
+    from ..trained.state import TrainingState
+
+COMPARED = 8
+"""Pictures of a distilled model that are compared with its teacher's."""
 
 
 def main(arguments: list[str], kept: Path) -> int:
@@ -23,7 +31,7 @@ def main(arguments: list[str], kept: Path) -> int:
         with waiting(console, "Importing ComfyUI"):
             loading.load(options.device)
             _limit_threads(options.threads)
-        actions = {"train": _train, "measure": _measure, "draw": _draw}
+        actions = {"train": _train, "distil": _distil, "measure": _measure, "draw": _draw}
         actions[options.action](options, console)
     except (RuntimeError, OSError) as error:
         console.print(f"[bold red]quality failed.[/] {error}", highlight=False)
@@ -45,7 +53,32 @@ def _train(options: argparse.Namespace, console: Console) -> None:
     recipe = ON_GPU if options.device == "cuda" else ON_CPU[options.model]
     shape = SHAPES[options.model]()
     run = TrainingRun(recipe, options.kept, torch.device(options.device), shape)
-    state = train(run, options.weights, console)
+    _print_end(train(run, options.weights, console), options, console)
+
+
+def _distil(options: argparse.Namespace, console: Console) -> None:
+    with waiting(console, "Importing what trains"):
+        import torch
+
+        from ..trained import weights
+        from ..trained.distil import DistillationRun, distil
+        from ..trained.recipe import DISTILLED
+        from . import distance_to_teacher
+        from .pairs import Pairs
+
+    recipe = DISTILLED[options.model]
+    device = torch.device(options.device)
+    run = DistillationRun(recipe, options.kept, device, options.model, options.teacher)
+    _print_end(distil(run, options.weights, console), options, console)
+    with waiting(console, "Comparing pictures with the teacher's"):
+        teacher, student = (weights.load(file, device) for file in (run.teacher, options.weights))
+        pairs = Pairs.make(COMPARED, recipe.stages[-1].tokens, options.kept, held_out=COMPARED)
+        regime = find_default(options.model)
+        compared = distance_to_teacher.describe(teacher, student, pairs, regime)
+    console.print(compared, highlight=False)
+
+
+def _print_end(state: TrainingState, options: argparse.Namespace, console: Console) -> None:
     recent = state.losses[-100:]
     console.print(f"Loss {sum(recent) / len(recent):.4f} over the last {len(recent)} steps")
     console.print(f"Weights: {options.weights}", soft_wrap=True)
@@ -56,7 +89,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
         from . import clip_session, session, tables
 
     console.width = max(console.width, tables.WIDTH)
-    run = clip_session.run if options.model == "wan" else session.run
+    run = clip_session.run if options.kind == "wan" else session.run
     run(options, console)
 
 
@@ -66,7 +99,7 @@ def _draw(options: argparse.Namespace, console: Console) -> None:
         from .drawing import draw
 
         files = [file for regime in options.regimes for file in draw(options, regime)]
-        if options.model == "wan":
+        if options.kind == "wan":
             files += clip_samples.draw(options.kept, options.weights)
     for file in files:
         console.print(f"Drawn: {file}", soft_wrap=True)

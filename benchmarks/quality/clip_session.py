@@ -17,7 +17,6 @@ from ..waiting import waiting
 from . import metrics, places, sampling, session, tables, yardsticks
 from .bench import ROWS
 from .effort import Effort, EffortWatch
-from .measure import fingerprint
 from .patches import PictureVariant
 from .regimes import Regime
 from .report import Report
@@ -36,7 +35,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """
     with waiting(console, "Loading the model and the captions"):
         model = weights.load(options.weights, options.device, torch.bfloat16)
-        mark = fingerprint(weights.load(options.weights, options.device))
+        mark = weights.fingerprint(weights.load(options.weights, options.device))
         batches = make_batches(options.kept, options.pairs, options.tokens)
     for regime in options.regimes:
         place = places.of_regime(options.out, regime) / "results.json"

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from ..trained import weights
 from ..trained.places import find_training_log
-from . import curves, measure, places, session, sheets, tables
+from . import curves, places, session, sheets, tables
 from .bench import Bench
 from .pairs import Pairs
-from .regimes import DEFAULT, Regime
+from .regimes import Regime, find_default
 from .report import Report, VariantReport
 from .sheets import SheetRow
 from .variants import list_variants
@@ -67,17 +67,17 @@ def _sheets(options: Namespace, regime: Regime, report: Report, folder: Path) ->
     model = weights.load(options.weights, dtype=torch.bfloat16)
     exact = weights.load(options.weights)
     pairs = Pairs.make(min(SAMPLES, report.pictures), options.tokens, options.kept)
-    runs = session.kept_runs(options.kept, measure.fingerprint(exact), options.tokens, regime)
+    runs = session.kept_runs(options.kept, weights.fingerprint(exact), options.tokens, regime)
     bench = Bench(model, exact, exact, pairs, regime, runs)
     samples = bench.make_plain().pictures
     files: list[Path] = []
-    if regime == DEFAULT:
+    if regime == find_default(options.model):
         place = options.weights.with_name("samples.png")
         files.append(sheets.sample_sheet(samples, pairs.captions, place))
     rows = [SheetRow("plain", samples[:SEEDS])]
     for variant in list_variants(options.model, regime):
         measured = report.find_or_add(variant.name, variant.kind)
-        if variant.name in SHOWN[options.model] and measured.squared_error:
+        if variant.name in SHOWN[options.kind] and measured.squared_error:
             rows.append(SheetRow(_label(measured), bench.make(variant, SEEDS).pictures))
     return [*files, sheets.contact_sheet(rows, folder / "contact-sheet.png")]
 

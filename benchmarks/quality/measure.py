@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from comfy.model_patcher import ModelPatcher
 from rich.progress import Progress
 from torch import Tensor
 
@@ -124,11 +122,3 @@ def _maps(bench: Bench, pictures: Tensor) -> list[Tensor]:
     """The features of all pictures, in batches."""
     parts = [bench.features.compute(some) for some in pictures.split(ROWS)]
     return [torch.cat(level) for level in zip(*parts, strict=True)]
-
-
-def fingerprint(model: ModelPatcher) -> str:
-    """Eight characters that say which weights these are."""
-    digest = hashlib.sha256()
-    for weight in model.model.diffusion_model.parameters():
-        digest.update(weight.detach().cpu().numpy().tobytes())
-    return digest.hexdigest()[:8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..trained.places import WEIGHTS
+from ..trained.places import TEACHERS, WEIGHTS, find_kind
 from . import places, regimes
 
 
@@ -17,30 +17,54 @@ def parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     )
     actions = parser.add_subparsers(dest="action", required=True)
     train = actions.add_parser("train", help="make the weights; goes on where it was stopped")
+    distil = actions.add_parser(
+        "distil", help="make a model for few steps from a trained one; goes on where it was stopped"
+    )
     measure = actions.add_parser("measure", help="error and speed of every variant against plain")
     draw = actions.add_parser("draw", help="plots, contact sheets and sample sheets as PNG")
-    for action in (train, measure, draw):
-        _add_common(action, kept)
+    _add_common(train, kept, [model for model in WEIGHTS if model not in TEACHERS])
+    _add_common(distil, kept, [*TEACHERS])
     for action in (measure, draw):
+        _add_common(action, kept, [*WEIGHTS])
         _add_results(action)
+    _add_distilling(distil)
     _add_measuring(measure)
     options = parser.parse_args(arguments)
     options.weights = options.weights or WEIGHTS[options.model]
-    if options.action != "train" and options.out is None:
-        options.out = places.find_results(options.model, options.tokens)
+    if options.action == "distil":
+        _complete_distilling(options, distil)
+    elif options.action != "train":
+        _complete_results(options)
     return options
 
 
-def _add_common(action: argparse.ArgumentParser, kept: Path) -> None:
+def _add_common(action: argparse.ArgumentParser, kept: Path, models: list[str]) -> None:
+    """models: to choose from, the default first."""
     action.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    action.add_argument(
-        "--model", choices=[*WEIGHTS], default="unet", help="(default: %(default)s)"
-    )
+    action.add_argument("--model", choices=models, default=models[0], help="(default: %(default)s)")
     action.add_argument("--threads", type=int, metavar="N", help="of torch (default: its own)")
     action.add_argument("--weights", type=_path, metavar="FILE", help="default: ours")
     action.add_argument(
         "--kept", type=_path, default=kept, metavar="DIR", help="pictures and checkpoints"
     )
+
+
+def _add_distilling(distil: argparse.ArgumentParser) -> None:
+    distil.add_argument(
+        "--teacher", type=_path, metavar="FILE", help="weights to start from (default: ours)"
+    )
+
+
+def _complete_distilling(options: argparse.Namespace, distil: argparse.ArgumentParser) -> None:
+    options.teacher = options.teacher or WEIGHTS[TEACHERS[options.model]]
+    if options.weights == options.teacher:
+        distil.error(f"--weights is {options.weights}, which the teacher is read from")
+
+
+def _complete_results(options: argparse.Namespace) -> None:
+    options.kind = find_kind(options.model)
+    options.regimes = options.regimes or [regimes.find_default(options.model)]
+    options.out = options.out or places.find_results(options.model, options.tokens)
 
 
 def _add_results(action: argparse.ArgumentParser) -> None:
@@ -54,9 +78,9 @@ def _add_results(action: argparse.ArgumentParser) -> None:
         "--regimes",
         nargs="+",
         type=regimes.parse,
-        default=[regimes.DEFAULT],
         metavar="NAME",
-        help=f"sampler-scheduler-steps-cfgN (default: {regimes.DEFAULT.name}); worth measuring: "
+        help=f"sampler-scheduler-steps-cfgN (default: {regimes.DEFAULT.name}; of a model for few "
+        "steps the one that it was made for); worth measuring: "
         + "; ".join(
             f"{kind}: {', '.join(one.name for one in standard)}"
             for kind, standard in regimes.STANDARD.items()
@@ -73,7 +97,7 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         nargs="+",
         choices=["predictions", "pictures", "speed"],
         default=["predictions", "speed", "pictures"],
-        help="speed is measured with the default regime alone, as it does not depend on it",
+        help=f"speed is measured with {regimes.DEFAULT.name} alone, as it does not depend on that",
     )
     measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
     measure.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .regimes import DEFAULT, Regime
@@ -11,10 +12,19 @@ SPEED_RESULTS = HERE.parent / "speed" / "results" / "amd-epyc"
 """Where the benchmark's speed-ups on full-width SD 1.5 are."""
 
 
-def find_results(kind: str, tokens: int) -> Path:
+def find_results(model: str, tokens: int) -> Path:
     """Of pictures with this many tokens a side."""
-    prefix = "" if kind == "unet" else f"{kind}-"
-    return HERE / "results" / f"{prefix}{tokens}x{tokens}-tokens"
+    return HERE / "results" / f"{_prefix(model)}{tokens}x{tokens}-tokens"
+
+
+def list_results(folder: Path, model: str) -> list[Path]:
+    """Within ``folder``, of this model's pictures of every size."""
+    name = re.compile(re.escape(_prefix(model)) + r"\d+x\d+-tokens")
+    return sorted(place for place in folder.glob("*-tokens") if name.fullmatch(place.name))
+
+
+def _prefix(model: str) -> str:
+    return "" if model == "unet" else f"{model}-"
 
 
 def of_regime(folder: Path, regime: Regime) -> Path:

@@ -41,6 +41,7 @@ class Regime:
 
 DEFAULT = Regime("euler", "normal", 20)
 """Its results lie in the model's own folder, those of every other regime in folders within it."""
+FOUR_STEPS = Regime("euler", "simple", 4)
 
 STANDARD = {
     "unet": (
@@ -57,7 +58,7 @@ STANDARD = {
         DEFAULT,
         Regime("euler", "simple", 20),
         Regime("euler", "simple", 8),
-        Regime("euler", "simple", 4),
+        FOUR_STEPS,
         Regime("dpmpp_2m", "simple", 20),
         Regime("dpmpp_2m", "simple", 8),
         Regime("euler_ancestral", "simple", 20),
@@ -65,10 +66,16 @@ STANDARD = {
     "wan": (
         Regime("euler", "simple", 20),
         Regime("euler", "simple", 8),
-        Regime("euler", "simple", 4),
+        FOUR_STEPS,
     ),
+    "flux-4-steps": (FOUR_STEPS,),
 }
-"""By kind of network: the regimes that are worth measuring."""
+"""By model: the regimes that are worth measuring."""
+
+
+def find_default(model: str) -> Regime:
+    """What a model is measured in unless told otherwise."""
+    return FOUR_STEPS if model == "flux-4-steps" else DEFAULT
 
 
 def parse(name: str) -> Regime:

@@ -27,8 +27,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
     with waiting(console, "Loading the model and the captions"):
         model = weights.load(options.weights, options.device, torch.bfloat16)
         exact = weights.load(options.weights, options.device)
-        judge = exact if options.model == "unet" else weights.load(device=options.device)
-        mark = measure.fingerprint(exact)
+        judge = exact if options.kind == "unet" else weights.load(device=options.device)
+        mark = weights.fingerprint(exact)
         pairs = Pairs.make(options.pairs, options.tokens, options.kept)
     for regime in options.regimes:
         kept = kept_runs(options.kept, mark, options.tokens, regime)
@@ -58,11 +58,10 @@ def _measure(bench: Bench, mark: str, options: argparse.Namespace, console: Cons
             measure.measure_floor(bench, report, place)
             measure.measure_pictures(bench, chosen, report, place, progress)
         if "speed" in options.parts and bench.regime == DEFAULT:
-            timed = timing.TOKENS[options.model]
+            timed = timing.TOKENS[options.kind]
             rounds = options.rounds
             timing.measure(bench.model, bench.pairs, chosen, rounds, timed, report, place, progress)
-    same_model = places.find_results(options.model, 0).name.replace("0", "[0-9]*")
-    timing.reuse(report, sorted(options.out.parent.glob(same_model)))
+    timing.reuse(report, places.list_results(options.out.parent, options.kind))
     timing.add_published(report, chosen, places.SPEED_RESULTS)
     report.sort([variant.name for variant in variants])
     report.write(place)
@@ -87,7 +86,7 @@ def _describe(
     regime: Regime, options: argparse.Namespace, earlier_note: str | None
 ) -> dict[str, object]:
     """What the numbers are to be read with."""
-    timed = timing.TOKENS[options.model]
+    timed = timing.TOKENS[options.kind]
     stride = {1: "single", 2: "2nd"}[measure.find_stride(regime)]
     settings: dict[str, object] = {
         "pairs": options.pairs,

@@ -81,7 +81,8 @@ def seconds(model: ModelPatcher, batch: Batch) -> float:
 def reuse(report: Report, folders: Sequence[Path]) -> None:
     """Take over times that stand beside pictures of another size: these do not depend on it."""
     for folder in folders:
-        for other in Report.read(folder / "results.json").variants:
+        timed = (one for one in Report.read(folder / "results.json").variants if one.seconds)
+        for other in timed:
             own = report.find_or_add(other.name, other.kind)
             if len(other.seconds) > len(own.seconds):
                 own.seconds, own.plain_seconds = other.seconds, other.plain_seconds

@@ -1,13 +1,15 @@
-"""What is compared with the plain model, by kind of network."""
+"""What is compared with the plain model, by model."""
 
 from __future__ import annotations
 
-from . import flux_variants, unet_variants, wan_variants, yardsticks
+from ..trained.places import TEACHERS, find_kind
+from . import flux_variants, unet_variants, wan_variants
 from .patches import PictureVariant
 from .regimes import Regime
+from .yardsticks import list_fewer_steps, list_steps
 
 
-def list_variants(kind: str, regime: Regime) -> list[PictureVariant]:
+def list_variants(model: str, regime: Regime) -> list[PictureVariant]:
     """In the order of measuring: where time runs out, the last are missing.
 
     Without EasyCache, whose thresholds have to be found first: see ``yardsticks``.
@@ -17,4 +19,5 @@ def list_variants(kind: str, regime: Regime) -> list[PictureVariant]:
         "flux": flux_variants.list_variants,
         "wan": wan_variants.list_variants,
     }
-    return [*yardsticks.list_steps(regime), *of_kind[kind]()]
+    steps = list_fewer_steps if model in TEACHERS else list_steps
+    return [*steps(regime), *of_kind[find_kind(model)]()]

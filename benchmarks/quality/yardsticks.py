@@ -31,18 +31,25 @@ CACHED: dict[str, Patch] = {
 """What EasyCache is put behind, by name."""
 
 
+def list_fewer_steps(regime: Regime) -> list[PictureVariant]:
+    """Plain with fewer steps. The schedule is made anew for each.
+
+    More steps than a model was distilled to tell nothing: it did not learn their noise levels.
+    """
+    return [_take(count) for count in FEWER_STEPS.get(regime.steps, ())]
+
+
 def list_steps(regime: Regime) -> list[PictureVariant]:
-    """Plain with fewer steps and with more. The schedule is made anew for each.
+    """Plain with fewer steps and with more.
 
     A sampler that adds noise adds other noise with other steps, so more of them tell nothing there.
     """
-    counts = [*FEWER_STEPS.get(regime.steps, ())]
-    if not regime.draws_noise:
-        counts.append(FINER * regime.steps)
-    return [
-        PictureVariant(f"plain, {count} steps", "yardstick", PLAIN.patch, steps=count)
-        for count in counts
-    ]
+    more = [] if regime.draws_noise else [_take(FINER * regime.steps)]
+    return [*list_fewer_steps(regime), *more]
+
+
+def _take(steps: int) -> PictureVariant:
+    return PictureVariant(f"plain, {steps} steps", "yardstick", PLAIN.patch, steps=steps)
 
 
 def cache(threshold: float) -> Patch:

@@ -13,6 +13,9 @@ from torch import Tensor
 from . import clips, dataset
 from .recipe import Stage
 
+SEED = 0
+"""Of the examples that models are trained on."""
+
 
 class Examples(Protocol):
     """Pictures or clips, numbered as their captions are."""

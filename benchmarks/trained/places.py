@@ -9,8 +9,16 @@ WEIGHTS = {
     "unet": FOLDER / "scenes.safetensors",
     "flux": FOLDER / "flux" / "scenes.safetensors",
     "wan": FOLDER / "wan" / "scenes.safetensors",
+    "flux-4-steps": FOLDER / "flux-4-steps" / "scenes.safetensors",
 }
-"""By kind of network."""
+"""By the model's name, which is its kind of network unless it was distilled."""
+TEACHERS = {"flux-4-steps": "flux"}
+"""Of the models that were distilled: which one each was distilled from."""
+
+
+def find_kind(model: str) -> str:
+    """Of network."""
+    return TEACHERS.get(model, model)
 
 
 def find_training_log(weights: Path) -> Path:

@@ -79,7 +79,7 @@ class TrainingState:
 
     def write_log(self, place: Path, recipe: Recipe) -> None:
         """The loss of every step and the seconds, as JSON."""
-        losses = [round(loss, 4) for loss in self.losses]
+        losses = [round(loss, 5) for loss in self.losses]
         log = {"recipe": asdict(recipe), "seconds": round(self.seconds), "losses": losses}
         place.write_text(json.dumps(log) + "\n")
 

@@ -1,11 +1,21 @@
-"""What a network has to answer, by whichever convention its model predicts."""
+"""What a network answers and has to answer, by whichever convention its model predicts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+def answer(
+    network: nn.Module, sampling: Any, sigmas: Tensor, noised: Tensor, context: Tensor
+) -> Tensor:
+    """What ``network`` answers, computed in bfloat16. sigmas: (B,). noised: (B, C, ...)."""
+    state = sampling.calculate_input(sigmas, noised)
+    with torch.autocast(noised.device.type, torch.bfloat16):
+        output: Tensor = network(state, sampling.timestep(sigmas).float(), context=context)
+    return output.float()
 
 
 def compute_target(sampling: Any, sigmas: Tensor, noised: Tensor, latent: Tensor) -> Tensor:

@@ -10,31 +10,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import comfy.model_management
 import torch
-import torch.nn.functional as F
-from comfy.model_patcher import ModelPatcher
 from torch import Tensor, nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
 
-from . import codec
-from .examples import Examples
 from .recipe import Recipe
 from .state import TrainingState
-from .target import compute_target
+
+
+class Objective(Protocol):
+    """What a network is to learn."""
+
+    def compute_loss(self, network: nn.Module, step: int, device: torch.device) -> Tensor:
+        """Of the network on this step's batch, computed on ``device``."""
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """model: its weights are trained in place. prompts: (captions + 1, 77, C), the last of no
-    words. caption_rows: which of ``prompts`` each example of ``data`` has.
-    """
+    """Trains a network's weights in place."""
 
-    model: ModelPatcher
-    data: Examples
-    prompts: Tensor
-    caption_rows: Tensor
+    objective: Objective
     recipe: Recipe
 
     def run(
@@ -66,35 +64,10 @@ class Trainer:
     def _step(self, state: TrainingState, step: int) -> float:
         # Blocks of ComfyUI's transformers write into what the backward pass reads.
         with allow_mutation_on_saved_tensors():
-            loss = self._compute_loss(state.network, step, state.device)
+            loss = self.objective.compute_loss(state.network, step, state.device)
             loss.backward()
         state.step()
         return float(loss.detach())
-
-    def _compute_loss(self, network: nn.Module, step: int, device: torch.device) -> Tensor:
-        """Mean squared error of the predicted velocity on the batch of this step."""
-        stage = self.recipe.find_stage(step)
-        generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_000 + step)
-        rows = torch.randint(len(self.data.captions), (stage.batch,), generator=generator)
-        captions = self.caption_rows[rows]
-        unprompted = torch.rand(stage.batch, generator=generator) < self.recipe.without_caption
-        captions = torch.where(unprompted, len(self.prompts) - 1, captions)
-        bands = codec.split_bands(self.data.batch(rows, stage, generator))  # (B, 12, ..., H, W)
-        noise = torch.randn(bands.shape, generator=generator)
-        # One draw in each of `batch` equal spans: the same distribution with less variance.
-        spread = torch.arange(stage.batch) + torch.rand(stage.batch, generator=generator)
-        bands, noise = bands.to(device), noise.to(device)
-        sampling = self.model.get_model_object("model_sampling")
-        last = len(sampling.sigmas)
-        levels = (spread * last / stage.batch).long().clamp(max=last - 1).to(device)
-        latent = self.model.model.process_latent_in(bands)
-        sigmas = sampling.sigmas.to(latent)[levels]  # (B,)
-        noised = sampling.noise_scaling(sigmas, noise, latent)
-        state = sampling.calculate_input(sigmas, noised)
-        context = self.prompts[captions].to(device)
-        with torch.autocast(latent.device.type, torch.bfloat16):
-            output = network(state, sampling.timestep(sigmas).float(), context=context)
-        return F.mse_loss(output.float(), compute_target(sampling, sigmas, noised, latent))
 
 
 @contextmanager

@@ -103,10 +103,10 @@ def test_a_report_reads_back_what_it_wrote(tmp_path: Path) -> None:
     assert again.find_or_add("ours", "ours").speedup == pytest.approx(1.75)
 
 
-@pytest.mark.parametrize("kind", places.WEIGHTS)
-def test_every_variant_that_is_measured_can_be_made(kind: str) -> None:
-    plain = weights.load(places.WEIGHTS[kind])
-    found = [*list_variants(kind, DEFAULT), *yardsticks.list_caches({"(70 %)": 0.2})]
+@pytest.mark.parametrize("model", places.WEIGHTS)
+def test_every_variant_that_is_measured_can_be_made(model: str) -> None:
+    plain = weights.load(places.WEIGHTS[places.find_kind(model)])
+    found = [*list_variants(model, DEFAULT), *yardsticks.list_caches({"(70 %)": 0.2})]
     assert len({variant.name for variant in found}) == len(found)
     for variant in found:
         assert variant.patch(plain) is not plain

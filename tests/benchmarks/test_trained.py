@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks.trained import codec, places, text, train, weights
 from benchmarks.trained.examples import SOURCES
 from benchmarks.trained.flux import FluxShape
-from benchmarks.trained.network import Shape, build_network
+from benchmarks.trained.network import SHAPES, Shape, build_network
 from benchmarks.trained.recipe import Recipe, Stage
 from benchmarks.trained.target import compute_target
 from benchmarks.trained.unet import UNetShape
@@ -36,7 +36,7 @@ def draw_unseen(kind: str, folder: Path) -> torch.Tensor:
     return data.batch(torch.arange(8), Stage(tokens, 8, 1, frames), torch.Generator())
 
 
-@pytest.mark.parametrize("kind", places.WEIGHTS)
+@pytest.mark.parametrize("kind", SHAPES)
 def test_weights_predict_unseen_scenes_better_than_a_constant(kind: str, tmp_path: Path) -> None:
     model = weights.load(places.WEIGHTS[kind])
     schedule = model.get_model_object("model_sampling")
@@ -51,6 +51,12 @@ def test_weights_predict_unseen_scenes_better_than_a_constant(kind: str, tmp_pat
         times = schedule.timestep(sigmas).float()
         found = model.model.diffusion_model(state, times, context=prompt)
     assert (found - velocity).square().mean() < 0.4 * velocity.var()
+
+
+def test_all_weights_together_stay_small() -> None:
+    sizes = [place.stat().st_size for place in places.FOLDER.rglob("*.safetensors")]
+    assert len(sizes) >= len(SHAPES)
+    assert sum(sizes) <= 40_000_000
 
 
 @pytest.mark.parametrize("shape", NARROW)
