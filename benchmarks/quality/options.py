@@ -13,7 +13,7 @@ def parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     """kept: the default folder for what can be made again."""
     parser = argparse.ArgumentParser(
         prog="python -m devtools quality",
-        description="Train the model, measure with it, draw what was measured.",
+        description="Train or distil a model, measure with it, draw what was measured.",
     )
     actions = parser.add_subparsers(dest="action", required=True)
     train = actions.add_parser("train", help="make the weights; goes on where it was stopped")

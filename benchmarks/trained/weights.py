@@ -79,7 +79,7 @@ def read(place: Path) -> Stored:
         # The first file was written when there was one kind.
         shape = SHAPES[about.get("kind", UNetShape.kind)](**about["shape"])
         scales = tensors.pop(SCALES)
-    except (SafetensorError, AttributeError, KeyError, ValueError) as error:
+    except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise RuntimeError(f"{place} is no file of our weights: {error}") from error
     return Stored(shape, scales, eight_bits.unpack(tensors))
 
