@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -69,9 +70,7 @@ def has_flash(device: torch.device, dtype: torch.dtype, channels: int) -> bool:
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if not torch.cuda.is_available():
         return channels <= MOST_FLASH_CHANNELS
-    x = torch.empty(1, 1, ALIGNMENT, channels, dtype=dtype, device=device)
-    params = torch.backends.cuda.SDPAParams(x, x, x, None, 0.0, False, False)
-    return bool(torch.backends.cuda.can_use_flash_attention(params))
+    return bool(torch.backends.cuda.can_use_flash_attention(_describe(device, dtype, channels)))
 
 
 @lru_cache(maxsize=32)
@@ -84,13 +83,21 @@ def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
     if dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return False
     if torch.version.hip:
-        x = torch.empty(1, 1, ALIGNMENT, 64, dtype=dtype, device=device)
-        params = torch.backends.cuda.SDPAParams(x, x, x, None, 0.0, False, False)
-        return bool(torch.backends.cuda.can_use_efficient_attention(params))
+        return bool(torch.backends.cuda.can_use_efficient_attention(_describe(device, dtype, 64)))
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if dtype != torch.bfloat16 or not torch.cuda.is_available():
         return True
     return torch.cuda.get_device_capability(device) >= BFLOAT16_CAPABILITY
+
+
+def _describe(device: torch.device, dtype: torch.dtype, channels: int) -> Any:
+    """What PyTorch is to be asked about: attention without a mask to tensors like these."""
+    x = torch.empty(1, 1, ALIGNMENT, channels, dtype=dtype, device=device)
+    call = x, x, x, None, 0.0, False
+    try:
+        return torch.backends.cuda.SDPAParams(*call, False)
+    except TypeError:  # PyTorch before 2.5 does not ask whether keys have fewer heads
+        return torch.backends.cuda.SDPAParams(*call)
 
 
 def attend_part_by_matrices(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
 
 import torch
@@ -12,40 +11,36 @@ from torch import Tensor
 from .attention_kernels import Part
 
 
-@dataclass(frozen=True)
-class Term:
-    """Attention over some of the keys, as one term of a sum.
+def weigh_part(part: Part, size: int) -> Part:
+    """The same keys, each of which stands for ``size`` tokens."""
+    return (part[0], part[1] + log(size)) if size > 1 else part
 
-    parts: some rows of the batch at a time, in order. size: how many tokens each of the keys stands
-    for.
+
+def join_parts(one: Part, other: Part) -> Part:
+    """Attention over the keys of both parts, in the memory of ``one``'s output.
+
+    The mean of both outputs, weighed by exp(lse).
     """
+    share = torch.empty_like(one[1], dtype=one[0].dtype)
+    torch.sigmoid(other[1] - one[1], out=share)  # (B, H, Nq)
+    return one[0].lerp_(other[0], share[..., None]), torch.logaddexp(one[1], other[1])
 
-    parts: Sequence[Part]
-    size: int = 1
 
+def exchange_keys(whole: Part, taken_off: Sequence[Part], added: Sequence[Part]) -> Tensor:
+    """Attention over other keys than those of ``whole``, (B, H, Nq, D), in its output's memory.
 
-def sum_terms(terms: Sequence[Term], taken_off: Term | None = None) -> Tensor:
-    """Attention over the keys of all terms, (B, H, Nq, D), in the memory of the first one.
-
-    The mean of the outputs, weighed by size · exp(lse). The first term has a single part.
-
-    taken_off: some keys of these terms, with the same size there, that are not to be read. The
-    rounding error grows with their share.
+    taken_off: some of the keys of ``whole``, with the weights that they have there. added: keys
+    that are read in their place. Both are of some rows of the batch at a time, in order. The
+    rounding error grows with the share of what is taken off.
     """
-    everything = [*terms, taken_off] if taken_off else terms
-    logs = torch.cat([lse for term in everything for _, lse in term.parts])
-    logs = logs.unflatten(0, (len(everything), -1))  # (n, B, H, Nq)
-    for of_term, term in zip(logs, everything, strict=True):
-        if term.size > 1:
-            of_term += log(term.size)
-    shares = logs.softmax(dim=0)
-    if taken_off:
-        # What is taken off is in the sum of all shares, and has to be taken off it twice.
-        shares = torch.cat([shares[:-1], -shares[-1:]]) / torch.rsub(shares[-1], 1, alpha=2)
-    out = terms[0].parts[0][0].mul_(shares[0, ..., None])
-    for share, term in zip(shares[1:], everything[1:], strict=True):
-        rows = [len(each) for each, _ in term.parts]
-        some = zip(out.split(rows), term.parts, share.split(rows), strict=True)
-        for summed, (each, _), weight in some:
-            summed.addcmul_(each, weight[..., None])
+    out, lse = whole
+    logs = torch.cat([lse, *(each[1] for each in (*added, *taken_off))])
+    shares = logs.unflatten(0, (3, -1)).softmax(dim=0)  # (3, B, H, Nq)
+    # What is taken off is in the sum of all shares, and has to be taken off it twice.
+    of_whole, of_added, of_taken = shares / torch.rsub(shares[2], 1, alpha=2)
+    out *= of_whole[..., None]
+    for parts, share, sign in ((added, of_added, 1), (taken_off, of_taken, -1)):
+        rows = [len(each) for each, _ in parts]
+        for some, (each, _), weight in zip(out.split(rows), parts, share.split(rows), strict=True):
+            some.addcmul_(each, weight[..., None], value=sign)
     return out

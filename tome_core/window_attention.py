@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from einops import rearrange
 from torch import Tensor
 
 from .attention_kernels import Part, attend_part, find_masked
-from .partial_attention import Term, sum_terms
+from .partial_attention import exchange_keys, join_parts, weigh_part
 from .window_plan import WindowPlan
 
 SHARE = 0.5
@@ -39,8 +40,7 @@ def attend_windows(
     out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
     if len(window.others):
         others = window.others[None]
-        read = _attend_drawn(sequence, plan, 0, sequence.take_queries(others))
-        _put(out, others, sum_terms(read))
+        _put(out, others, _attend_drawn(sequence, plan, 0, sequence.take_queries(others))[0])
     of_tiles = map(plan.deal, (*plan.boxes, *plan.list_drawn_inside(q.dtype)))
     for draw, each in enumerate(zip(*of_tiles, strict=True)):
         _put(out, each[0], _attend_tiles(sequence, plan, draw, *each))
@@ -67,27 +67,28 @@ def _attend_tiles(
     Returns (t, B·H, Q, D).
     """
     queries = sequence.take_queries(tiles)
-    terms = _attend_drawn(sequence, plan, draw, queries)
-    drawn_inside = Term(_attend_boxes(sequence, queries, inside, bias), plan.common_size)
-    box = Term(_attend_boxes(sequence, queries, near, None))
-    return sum_terms([*terms, box], taken_off=drawn_inside)
+    drawn = _attend_drawn(sequence, plan, draw, queries)
+    drawn_inside = _attend_boxes(sequence, queries, inside, bias)
+    weighed = [weigh_part(part, plan.common_size) for part in drawn_inside]
+    return exchange_keys(drawn, weighed, _attend_boxes(sequence, queries, near, None))
 
 
-def _attend_drawn(
-    sequence: _Sequence, plan: WindowPlan, draw: int, queries: _Queries
-) -> list[Term]:
-    """All keys of a draw, and all that are not of the picture, read by all queries."""
+def _attend_drawn(sequence: _Sequence, plan: WindowPlan, draw: int, queries: _Queries) -> Part:
+    """All keys of a draw, and all that are not of the picture, read by all queries.
+
+    Returns outputs (t, B·H, Q, D) and their lse.
+    """
     keys = sequence.take_keys(plan.numbers[draw, None])
     tiles, row = len(queries.numbers), queries.join()
-    terms = []
-    for start, end, size in plan.spans_of_size:
-        out, lse = sequence.attend(row, keys.narrow(start, end), None)
-        part = (
-            rearrange(out, "1 h (t q) d -> t h q d", t=tiles),
-            rearrange(lse, "1 h (t q) -> t h q", t=tiles),
-        )
-        terms.append(Term([part], size))
-    return terms
+    parts = (
+        weigh_part(sequence.attend(row, keys.narrow(start, end), None), size)
+        for start, end, size in plan.spans_of_size
+    )
+    out, lse = reduce(join_parts, parts)
+    return (
+        rearrange(out, "1 h (t q) d -> t h q d", t=tiles),
+        rearrange(lse, "1 h (t q) -> t h q", t=tiles),
+    )
 
 
 def _attend_boxes(

@@ -117,3 +117,16 @@ def test_values_of_another_size_than_keys_are_not_for_flash_attention(some_gpu, 
     with FakeTensorMode():
         q, v = (torch.empty(1, 1, 5, n, dtype=torch.float16, device="cuda") for n in (64, 32))
         assert choose_kernel(q, v, None) is attend_part_on_cuda
+
+
+@pytest.mark.parametrize("arguments", [6, 7])
+def test_older_versions_of_pytorch_are_asked_in_their_way(arguments, some_gpu, monkeypatch):
+    def describe(*given):
+        if len(given) != arguments:
+            raise TypeError("incompatible constructor arguments")
+
+    monkeypatch.setattr(torch.backends.cuda, "SDPAParams", describe)
+    monkeypatch.setattr(torch.backends.cuda, "can_use_flash_attention", lambda params: True)
+    with FakeTensorMode():
+        q = torch.empty(1, 1, 5, 64, dtype=torch.float16, device="cuda")
+        assert choose_kernel(q, q, None) is attend_part_by_flash

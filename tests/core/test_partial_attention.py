@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from token_merge.tome_core.attention_kernels import MASKED, attend_part, attend_part_by_matrices
-from token_merge.tome_core.partial_attention import Term, sum_terms
+from token_merge.tome_core.partial_attention import exchange_keys, join_parts, weigh_part
 
 KERNELS = pytest.mark.parametrize("attend", [attend_part, attend_part_by_matrices])
 SCALE = 0.2
@@ -27,9 +27,8 @@ def test_two_parts_joined_are_attention_to_all_keys(attend, dtype, error):
     ]
     q, k, v, bias = (x.double() for x in (q, k, v, bias))
     exact = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=SCALE)
-    torch.testing.assert_close(
-        sum_terms([Term([each]) for each in parts]).double(), exact, atol=error, rtol=error
-    )
+    joined = join_parts(*parts)[0]
+    torch.testing.assert_close(joined.double(), exact, atol=error, rtol=error)
 
 
 @KERNELS
@@ -39,35 +38,35 @@ def test_a_part_without_any_key_to_read_weighs_nothing(attend, dtype):
     read = attend(q, k, v, None, SCALE)
     nothing = attend(q, k, v, torch.full((1, 1, 1, 9), MASKED), SCALE)
     exact = read[0].clone()
-    assert torch.equal(sum_terms([Term([read]), Term([nothing])]), exact)
-    assert torch.equal(sum_terms([Term([nothing]), Term([read])]), exact)
+    assert torch.equal(join_parts(read, nothing)[0], exact)
+    assert torch.equal(join_parts(nothing, read)[0], exact)
 
 
 @KERNELS
-def test_keys_are_weighed_and_others_are_taken_off(attend):
-    """Four keys weigh three times; two of them are taken off, and read with their weight of one."""
+def test_keys_that_stand_for_several_tokens_weigh_as_many(attend):
     q, k, v = make_tensors()
-    weights = torch.tensor([1.0, 1.0, 3.0, 3.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    weights = torch.tensor([1.0] * 4 + [3.0] * 5)
     exact = F.scaled_dot_product_attention(q, k, v, attn_mask=weights.log()[None], scale=SCALE)
-    log_3 = torch.full((1, 1, 1, 2), 3.0).log()
-    read = [
-        Term([attend(q, k[:, :, keys], v[:, :, keys], bias, SCALE)], size)
-        for keys, bias, size in (
-            (slice(2), None, 1),
-            (slice(2, 6), None, 3),
-            (slice(4, 6), None, 1),
-            (slice(4, 6), log_3, 1),
-        )
+    parts = [
+        weigh_part(attend(q, k[:, :, keys], v[:, :, keys], None, SCALE), size)
+        for keys, size in ((slice(4), 1), (slice(4, 9), 3))
     ]
-    torch.testing.assert_close(sum_terms(read[:3], taken_off=read[3]), exact)
+    out, lse = join_parts(*parts)
+    torch.testing.assert_close(out, exact)
+    scores = (q @ k.mT) * SCALE + weights.log()
+    torch.testing.assert_close(lse, scores.logsumexp(-1))
 
 
-def test_rows_of_a_term_may_come_a_few_at_a_time():
+@KERNELS
+def test_keys_are_taken_off_and_others_read_in_their_place(attend):
+    """Two of the seven keys weigh three times; they are taken off, and two others are read."""
     q, k, v = make_tensors()
-    whole = [attend_part(q, x, y, None, SCALE) for x, y in ((k, v), (k + 1, v - 1))]
-    pieces = [
-        (out.clone(), lse.clone()) for out, lse in zip(*(x.split(1) for x in whole[1]), strict=True)
-    ]
-    first = whole[0][0].clone(), whole[0][1].clone()
-    joined = sum_terms([Term([first]), Term(pieces)])
-    torch.testing.assert_close(joined, sum_terms([Term([each]) for each in whole]))
+    kept = [0, 1, 2, 3, 4, 7, 8]
+    exact = F.scaled_dot_product_attention(q, k[:, :, kept], v[:, :, kept], scale=SCALE)
+    weights = torch.tensor([1.0] * 5 + [3.0] * 2).log()[None, None, None]
+    whole = attend(q, k[:, :, :7], v[:, :, :7], weights, SCALE)
+    taken = weigh_part(attend(q, k[:, :, 5:7], v[:, :, 5:7], None, SCALE), 3)
+    added = attend(q, k[:, :, 7:], v[:, :, 7:], None, SCALE)
+    # Some rows at a time, and not as many of each.
+    pieces = list(zip(*(x.split(1) for x in taken), strict=True))
+    torch.testing.assert_close(exchange_keys(whole, pieces, [added]), exact)
