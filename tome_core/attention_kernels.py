@@ -97,7 +97,7 @@ def _describe(device: torch.device, dtype: torch.dtype, channels: int) -> Any:
     try:
         return torch.backends.cuda.SDPAParams(*call, False)
     except TypeError:  # PyTorch before 2.5 does not ask whether keys have fewer heads
-        return torch.backends.cuda.SDPAParams(*call)
+        return torch.backends.cuda.SDPAParams(*call)  # type: ignore[call-arg]
 
 
 def attend_part_by_matrices(
