@@ -31,7 +31,13 @@ def main(arguments: list[str], kept: Path) -> int:
         with waiting(console, "Importing ComfyUI"):
             loading.load(options.device)
             _limit_threads(options.threads)
-        actions = {"train": _train, "distil": _distil, "measure": _measure, "draw": _draw}
+        actions = {
+            "train": _train,
+            "distil": _distil,
+            "measure": _measure,
+            "times": _times,
+            "draw": _draw,
+        }
         actions[options.action](options, console)
     except (RuntimeError, OSError) as error:
         console.print(f"[bold red]quality failed.[/] {error}", highlight=False)
@@ -54,6 +60,18 @@ def _train(options: argparse.Namespace, console: Console) -> None:
     shape = SHAPES[options.model]()
     run = TrainingRun(recipe, options.kept, torch.device(options.device), shape)
     _print_end(train(run, options.weights, console), options, console)
+
+
+def _times(options: argparse.Namespace, console: Console) -> None:
+    from ..speed.results import Results
+    from .equal_time import replace_table, write_tables
+
+    document = loading.ROOT / "docs" / "quality.md"
+    text = document.read_text(encoding="utf-8")
+    for table in write_tables(Results.read(options.speed).cases):
+        console.print(table, soft_wrap=True, highlight=False, markup=False)
+        text = replace_table(text, table)
+    document.write_text(text, encoding="utf-8")
 
 
 def _distil(options: argparse.Namespace, console: Console) -> None:

@@ -21,6 +21,17 @@ def parse(arguments: list[str], kept: Path) -> argparse.Namespace:
         "distil", help="make a model for few steps from a trained one; goes on where it was stopped"
     )
     measure = actions.add_parser("measure", help="error and speed of every variant against plain")
+    times = actions.add_parser(
+        "times", help="write which setting gives the nearest picture in a given time"
+    )
+    times.add_argument(
+        "--speed",
+        type=_path,
+        metavar="DIR",
+        default=places.SPEED_RESULTS,
+        help="results of `bench` (default: ours)",
+    )
+    times.set_defaults(device="cpu", threads=None)
     draw = actions.add_parser("draw", help="plots, contact sheets and sample sheets as PNG")
     _add_common(train, kept, [model for model in WEIGHTS if model not in TEACHERS])
     _add_common(distil, kept, [*TEACHERS])
@@ -30,6 +41,8 @@ def parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     _add_distilling(distil)
     _add_measuring(measure)
     options = parser.parse_args(arguments)
+    if options.action == "times":
+        return options
     options.weights = options.weights or WEIGHTS[options.model]
     if options.action == "distil":
         _complete_distilling(options, distil)

@@ -26,7 +26,7 @@ PLAIN = PictureVariant("plain", "yardstick", seedless(_keep))
 
 CACHED: dict[str, Patch] = {
     "": PLAIN.patch,
-    "Downsample ×2, interleaved": downsample(2, method="interleaved"),
+    "Downsample ×2, default": downsample(2, method="interleaved", local_window="auto"),
 }
 """What EasyCache is put behind, by name."""
 
@@ -62,6 +62,11 @@ def name_share(share: int, before: str) -> str:
     return f"({share} %){before and ', '}{before}"
 
 
+def name_cache(threshold: float, share: str) -> str:
+    """Of EasyCache that leaves a share, see ``name_share``."""
+    return f"EasyCache {threshold:g} {share}"
+
+
 def list_caches(thresholds: dict[str, float]) -> list[PictureVariant]:
     """EasyCache with these thresholds, by the names of their shares."""
     named = [
@@ -69,7 +74,7 @@ def list_caches(thresholds: dict[str, float]) -> list[PictureVariant]:
     ]
     return [
         PictureVariant(
-            f"EasyCache {thresholds[name]:g} {name}",
+            name_cache(thresholds[name], name),
             "yardstick",
             chain(patch, cache(thresholds[name])),
         )

@@ -1,0 +1,191 @@
+"""Which setting gives the nearest picture in a given time.
+
+The time of a call is that of a model at full width and real size (``bench``), the error that of a
+small trained model. What takes a share of the calls takes that share of the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import intervals
+from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE_ALL, MERGE_QUERIES
+from ..speed.results import Case
+from ..speed.summary import compare
+from .places import HERE
+from .regimes import DEFAULT, Regime, parse
+from .report import Report, VariantReport
+from .yardsticks import CACHED, SHARES, name_cache, name_share
+
+PLAIN = "plain"
+WINDOWS = "local windows, downsample ×2 beyond"
+OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
+    "Token Downsample ×2": (("ours", DOWNSAMPLE_2.name),),
+    "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE_2.name),),
+    "Token Downsample ×2, window": (("ours", WINDOWS),),
+    "Token Downsample ×2, default": (
+        ("ours", WINDOWS),
+        ("ours, interleaved", DOWNSAMPLE_2.name),
+    ),
+    "Token Downsample ×4": (("ours", DOWNSAMPLE_4.name),),
+    "Token Merge 0.5": (("ours, local", MERGE_ALL.name), ("ours", MERGE_ALL.name)),
+    "Token Merge 0.5, queries": (("ours, local", MERGE_QUERIES.name),),
+    "ToDo ×2": (("ToDo", DOWNSAMPLE_2.name),),
+    "tomesd 0.5": (("tomesd", MERGE_ALL.name),),
+    "TomePatchModel 0.5": (("TomePatchModel", MERGE_QUERIES.name),),
+    "HyperTile": (("HyperTile", None),),
+}
+"""By the name of a variant of pictures: variant and setting under which ``bench`` has its calls."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """part, model, height, width: of the case of ``bench``; ``model`` is how its name begins.
+    pictures: the folder with the results of the trained model.
+    """
+
+    name: str
+    part: str
+    model: str
+    height: int
+    width: int
+    pictures: str
+
+    def find_case(self, cases: Sequence[Case]) -> Case | None:
+        size = self.part, self.height, self.width
+        for each in cases:
+            if (each.part, each.height, each.width) == size and each.model.startswith(self.model):
+                return each
+        return None
+
+
+SHAPES = (
+    Shape("SD 1.5 768²", "unet", "SD 1.5", 768, 768, "64x64-tokens"),
+    Shape("SDXL 1024²", "unet", "SDXL", 1024, 1024, "64x64-tokens"),
+    Shape("Flux 1024²", "transformer", "Flux", 1024, 1024, "flux-64x64-tokens"),
+    Shape("Flux 2048²", "transformer", "Flux", 2048, 2048, "flux-64x64-tokens"),
+    Shape("Wan 832×480", "transformer", "Wan", 480, 832, "wan-9x16x16-tokens"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """time: as a share of plain's. found: what was measured, by regime."""
+
+    name: str
+    time: float
+    found: Mapping[Regime, VariantReport]
+
+    def is_nearest(self, regime: Regime, rows: Sequence[Row]) -> bool:
+        """Whether no row that takes no more time is nearer to plain on average."""
+        rivals = [each for each in rows if each.time <= self.time and regime in each.found]
+        return _mean(self, regime) == max(_mean(each, regime) for each in rivals)
+
+
+def read_reports(folder: Path) -> dict[Regime, Report]:
+    """What was measured of one model at one size, by regime."""
+    places = {DEFAULT: folder / "results.json"}
+    places |= {parse(place.parent.name): place for place in folder.glob("*/results.json")}
+    reports = {regime: Report.read(place) for regime, place in places.items()}
+    return {regime: report for regime, report in reports.items() if report.variants}
+
+
+def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
+    """Variants with pictures whose calls were timed, the fastest first."""
+    of_calls = time_calls(case)
+    times: dict[str, float] = {}
+    found: dict[str, dict[Regime, VariantReport]] = {}
+    for regime, report in reports.items():
+        cached = _list_cached(report)
+        for one in report.variants:
+            behind = cached.get(one.name)
+            computes = behind or (PLAIN if one.kind == "yardstick" else one.name)
+            if not one.squared_error or computes not in of_calls:
+                continue
+            share = 1.0 if one.calls is None else one.calls
+            name = one.name
+            if behind:
+                name = f"EasyCache, {_tell_share(share)} of the calls" + f", {behind}" * (
+                    behind != PLAIN
+                )
+            elif computes == PLAIN:
+                name = f"plain, {_tell_share(share)} of the steps"
+            times[name] = of_calls[computes] * share
+            found.setdefault(name, {})[regime] = one
+    rows = [Row(name, times[name], found[name]) for name in found if times[name] < 1]
+    return sorted(rows, key=lambda row: row.time)
+
+
+def time_calls(case: Case) -> dict[str, float]:
+    """Of the variants of pictures that were timed, as a share of plain's."""
+    measured = {(row.measured.name, row.measured.setting): row for row in compare(case)}
+    found = {PLAIN: 1.0}
+    for name, places in OF_CALLS.items():
+        for place in places:
+            if place in measured:
+                found[name] = 1 / measured[place].speedup.median
+    return found
+
+
+def _list_cached(report: Report) -> dict[str, str]:
+    """By the name of a variant with EasyCache: the variant that it is put behind."""
+    named = {name_share(share, before): before for share in SHARES for before in CACHED}
+    return {
+        name_cache(threshold, name): f"Token {named[name]}" if named[name] else PLAIN
+        for name, threshold in report.thresholds.items()
+    }
+
+
+def _tell_share(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def write_table(shape: Shape, rows: Sequence[Row]) -> str:
+    """For the documents. Bold: nearer to plain than all that take no more time."""
+    regimes = list(dict.fromkeys(regime for row in rows for regime in row.found))
+    regimes.sort(key=lambda each: (each.cfg, each.steps, each.name))
+    columns = [shape.name, "time", *map(str, regimes)]
+    lines = [columns, ["---"] * len(columns)]
+    for row in rows:
+        cells = [_tell(row, regime, rows) for regime in regimes]
+        lines.append([row.name, _tell_share(row.time), *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _tell(row: Row, regime: Regime, rows: Sequence[Row]) -> str:
+    if regime not in row.found:
+        return ""
+    mark = "**" if row.is_nearest(regime, rows) else ""
+    return f"{mark}{intervals.mean(row.found[regime].decibels)}{mark}"
+
+
+def _mean(row: Row, regime: Regime) -> float:
+    return intervals.mean(row.found[regime].decibels).mean
+
+
+def write_tables(cases: Sequence[Case], results: Path = HERE / "results") -> list[str]:
+    """One for each shape that was timed and whose pictures were made."""
+    tables = []
+    for shape in SHAPES:
+        case, reports = shape.find_case(cases), read_reports(results / shape.pictures)
+        rows = list_rows(case, reports) if case else []
+        if rows:
+            tables.append(write_table(shape, rows))
+    return tables
+
+
+def replace_table(document: str, table: str) -> str:
+    """``document`` with ``table`` in place of the one of the same shape.
+
+    Raises ValueError where it has none.
+    """
+    shape = table.split(" | ")[0]
+    replaced, count = re.subn(
+        rf"^{re.escape(shape)} \| time \|(.*\n)(\|.*\n)*", lambda _: table, document, flags=re.M
+    )
+    if count != 1:
+        raise ValueError(f"the document has {count} tables that begin with {shape}, expected 1")
+    return replaced

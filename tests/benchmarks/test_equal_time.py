@@ -1,0 +1,110 @@
+"""Times of real shapes beside errors of the small models: which setting is nearest in a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.quality.equal_time import (
+    SHAPES,
+    Row,
+    list_rows,
+    read_reports,
+    replace_table,
+    time_calls,
+    write_table,
+    write_tables,
+)
+from benchmarks.quality.places import SPEED_RESULTS
+from benchmarks.quality.regimes import FOUR_STEPS, Regime
+from benchmarks.quality.report import Report, VariantReport
+from benchmarks.settings import DOWNSAMPLE_2, MERGE_ALL
+from benchmarks.speed.results import Case, Measured, Results
+
+PACK = Path(__file__).parents[2]
+EIGHT_STEPS = Regime("euler", "simple", 8)
+
+
+@pytest.fixture
+def case() -> Case:
+    measured = [
+        Measured("plain", "plain", seconds=[10.0, 20.0]),
+        Measured("limit", "limit", MERGE_ALL.name, seconds=[1.0, 2.0]),
+        Measured("ours", "ours", MERGE_ALL.name, seconds=[5.0, 10.0]),
+        Measured("ours, interleaved", "ours", DOWNSAMPLE_2.name, seconds=[8.0, 16.0]),
+    ]
+    return Case("unet", "SD 1.5", 768, 768, 1, "float32", measured=measured)
+
+
+def report(thresholds: dict[str, float] | None = None, **errors: float) -> Report:
+    """errors: of two pictures, by the name of the variant with "_" for " "."""
+    variants = []
+    for name, error in errors.items():
+        kind = "yardstick" if name.startswith(("plain", "EasyCache")) else "ours"
+        variants.append(VariantReport(name.replace("_", " "), kind, [error, error]))
+    return Report(thresholds=thresholds or {}, variants=variants)
+
+
+def test_a_call_takes_what_it_took_beside_plain(case: Case) -> None:
+    found = time_calls(case)
+    names = ("Token Downsample ×2, interleaved", "Token Downsample ×2, default")
+    expected = {"plain": 1.0, "Token Merge 0.5": 0.5, **dict.fromkeys(names, 0.8)}
+    assert found == pytest.approx(expected)
+
+
+def test_fewer_calls_take_less_time(case: Case) -> None:
+    cached = "EasyCache 0.1 (70 %), Downsample ×2, default"
+    found = report(
+        {"(70 %), Downsample ×2, default": 0.1},
+        **{"plain,_6_steps": 1e-3, "Token_Merge_0.5": 1e-2, cached: 1e-4, "Token_Merge_0.9": 1.0},
+    )
+    found.variants[0].calls, found.variants[2].calls = 0.75, 0.7
+    rows = list_rows(case, {EIGHT_STEPS: found})
+    assert [(row.name, pytest.approx(row.time)) for row in rows] == [
+        ("Token Merge 0.5", 0.5),
+        ("EasyCache, 70 % of the calls, Token Downsample ×2, default", 0.56),
+        ("plain, 75 % of the steps", 0.75),
+    ]
+
+
+def test_the_same_share_of_the_steps_is_one_row(case: Case) -> None:
+    eight, four = report(**{"plain,_6_steps": 1e-3}), report(**{"plain,_3_steps": 1e-2})
+    eight.variants[0].calls = four.variants[0].calls = 0.75
+    (row,) = list_rows(case, {EIGHT_STEPS: eight, FOUR_STEPS: four})
+    assert set(row.found) == {EIGHT_STEPS, FOUR_STEPS}
+
+
+def test_the_nearest_in_no_more_time_is_marked() -> None:
+    errors = {"fast": (0.5, 1e-2), "farther": (0.6, 1e-1), "nearer": (0.7, 1e-3)}
+    rows = [
+        Row(name, time, {EIGHT_STEPS: VariantReport(name, "ours", [error] * 2)})
+        for name, (time, error) in errors.items()
+    ]
+    assert [row.name for row in rows if row.is_nearest(EIGHT_STEPS, rows)] == ["fast", "nearer"]
+    assert "| fast | 50 % | **20.0 ± 0.0** |\n| farther | 60 % | 10.0 ± 0.0 |" in write_table(
+        SHAPES[0], rows
+    )
+
+
+def test_a_table_takes_the_place_of_the_one_of_its_shape() -> None:
+    old = "| A | time | x |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n"
+    other = old.replace("A", "B")
+    new = old.replace("1", "9")
+    assert replace_table(f"{old}\n{other}", new) == f"{new}\n{other}"
+    with pytest.raises(ValueError, match=r"0 tables that begin with \| A"):
+        replace_table(other, new)
+
+
+def test_the_document_has_the_tables_of_the_results() -> None:
+    document = (PACK / "docs/quality.md").read_text(encoding="utf-8")
+    tables = write_tables(Results.read(SPEED_RESULTS).cases)
+    assert len(tables) == len(SHAPES)
+    assert all(table in document for table in tables)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_every_shape_was_timed_and_has_pictures(shape) -> None:
+    case = shape.find_case(Results.read(SPEED_RESULTS).cases)
+    assert case
+    assert read_reports(PACK / "benchmarks/quality/results" / shape.pictures)
