@@ -33,7 +33,7 @@ factor 4, 8 steps, 4 pictures: 36.4 and 35.8 dB; 4 draws 35.6, one draw 33.1).""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start more than a hundred kernels: at 4,096 tokens a block is 0.89x and 0.65x as fast, or 0.97x
+they start more than a hundred kernels: at 4,096 tokens a block is 0.89x and 0.64x as fast, or 0.97x
 and 0.94x where launches hide. Where the user asks for a window, it is there all the same."""
 
 LEAST_FOR_MERGING = {"cuda": 1024}
