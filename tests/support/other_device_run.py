@@ -77,11 +77,16 @@ def _watch(
     model: ModelPatcher, call: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> ModelPatcher:
     tell_free_memory_of_both(monkeypatch)
-    for least in ("LEAST_FOR_WINDOWS", "LEAST_FOR_MERGING"):
-        monkeypatch.setattr(planning, least, {})  # the models here are small
+    reduce_few_tokens(monkeypatch)
     watched = model.clone()
     watched.set_model_unet_function_wrapper(call)
     return watched
+
+
+def reduce_few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU, too: the models here are small."""
+    for least in ("LEAST_FOR_WINDOWS", "LEAST_FOR_MERGING"):
+        monkeypatch.setattr(planning, least, {})
 
 
 def call_on(device: OtherDevice, apply_model: Any, call: dict[str, Any]) -> Any:

@@ -27,7 +27,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from benchmarks.random_models import build_model, fill_weights
 
 from .other_device import Crossing, OtherDevice
-from .other_device_run import call_on, tell_free_memory_of_both
+from .other_device_run import call_on, reduce_few_tokens, tell_free_memory_of_both
 from .unet_sampling import forget_dead_models
 from .unets import CONFIGS
 
@@ -110,6 +110,7 @@ def compute_second_elsewhere(
         return held
 
     tell_free_memory_of_both(monkeypatch)
+    reduce_few_tokens(monkeypatch)
     clone = model.clone()
     clone.set_model_unet_function_wrapper(call_there)
     return clone
