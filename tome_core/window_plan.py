@@ -65,7 +65,12 @@ class WindowPlan:
     @property
     def spans_of_size(self) -> tuple[tuple[int, int, int], ...]:
         """For each size of a cell, where its keys begin and end in ``numbers``, and that size."""
-        return _find_spans_of_size(self.stream, self.smaller)
+        others = self.stream.others
+        spans, start = [(0, others, 1)] if others else [], others
+        for size, count in _count_sizes(self.stream.grid, self.smaller):
+            spans.append((start, start + count, size))
+            start += count
+        return tuple(spans)
 
     @property
     def common_size(self) -> int:
@@ -100,14 +105,6 @@ class WindowPlan:
         (T, ...) -> S views, each (T / S, ...).
         """
         return of_tiles.tensor_split(len(self.kept))
-
-
-def _find_spans_of_size(stream: Stream, smaller: TokenGrid) -> tuple[tuple[int, int, int], ...]:
-    spans, start = [], stream.others
-    for size, count in _count_sizes(stream.grid, smaller):
-        spans.append((start, start + count, size))
-        start += count
-    return ((0, stream.others, 1), *spans) if stream.others else tuple(spans)
 
 
 @lru_cache(maxsize=32)

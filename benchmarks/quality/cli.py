@@ -63,14 +63,15 @@ def _train(options: argparse.Namespace, console: Console) -> None:
 
 
 def _times(options: argparse.Namespace, console: Console) -> None:
+    from ..markdown import replace_table
     from ..speed.results import Results
-    from .equal_time import replace_table, write_tables
+    from .equal_time import write_tables
 
     document = loading.ROOT / "docs" / "quality.md"
     text = document.read_text(encoding="utf-8")
     for table in write_tables(Results.read(options.speed).cases):
         console.print(table, soft_wrap=True, highlight=False, markup=False)
-        text = replace_table(text, table)
+        text = replace_table(text, table, known_by=2)
     document.write_text(text, encoding="utf-8")
 
 

@@ -6,28 +6,27 @@ small trained model. What takes a share of the calls takes that share of the tim
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import intervals
+from .. import intervals, markdown
 from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE_ALL, MERGE_QUERIES
 from ..speed.results import Case
 from ..speed.summary import compare
+from ..speed.windows import WINDOWS_2
 from .places import HERE
 from .regimes import DEFAULT, Regime, parse
 from .report import Report, VariantReport
 from .yardsticks import CACHED, SHARES, name_cache, name_share
 
 PLAIN = "plain"
-WINDOWS = "local windows, downsample ×2 beyond"
 OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "Token Downsample ×2": (("ours", DOWNSAMPLE_2.name),),
     "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE_2.name),),
-    "Token Downsample ×2, window": (("ours", WINDOWS),),
+    "Token Downsample ×2, window": (("ours", WINDOWS_2.name),),
     "Token Downsample ×2, default": (
-        ("ours", WINDOWS),
+        ("ours", WINDOWS_2.name),
         ("ours, interleaved", DOWNSAMPLE_2.name),
     ),
     "Token Downsample ×4": (("ours", DOWNSAMPLE_4.name),),
@@ -148,11 +147,11 @@ def write_table(shape: Shape, rows: Sequence[Row]) -> str:
     regimes = list(dict.fromkeys(regime for row in rows for regime in row.found))
     regimes.sort(key=lambda each: (each.cfg, each.steps, each.name))
     columns = [shape.name, "time", *map(str, regimes)]
-    lines = [columns, ["---"] * len(columns)]
-    for row in rows:
-        cells = [_tell(row, regime, rows) for regime in regimes]
-        lines.append([row.name, _tell_share(row.time), *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    lines = (
+        [row.name, _tell_share(row.time), *(_tell(row, regime, rows) for regime in regimes)]
+        for row in rows
+    )
+    return markdown.write_table(columns, lines)
 
 
 def _tell(row: Row, regime: Regime, rows: Sequence[Row]) -> str:
@@ -175,17 +174,3 @@ def write_tables(cases: Sequence[Case], results: Path = HERE / "results") -> lis
         if rows:
             tables.append(write_table(shape, rows))
     return tables
-
-
-def replace_table(document: str, table: str) -> str:
-    """``document`` with ``table`` in place of the one of the same shape.
-
-    Raises ValueError where it has none.
-    """
-    shape = table.split(" | ")[0]
-    replaced, count = re.subn(
-        rf"^{re.escape(shape)} \| time \|(.*\n)(\|.*\n)*", lambda _: table, document, flags=re.M
-    )
-    if count != 1:
-        raise ValueError(f"the document has {count} tables that begin with {shape}, expected 1")
-    return replaced

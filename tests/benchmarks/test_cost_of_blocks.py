@@ -12,6 +12,7 @@ from support.gpu_attention import take_pytorch_attention
 from token_merge.tome_core import planning
 from torch import Tensor
 
+from benchmarks.markdown import replace_table
 from benchmarks.speed import cli
 from benchmarks.speed.cost.block_calls import count_block, count_on
 from benchmarks.speed.cost.cases import PLAIN, QUICK_SHAPES, SETTINGS, Setting, Shape
@@ -20,7 +21,6 @@ from benchmarks.speed.cost.counting import Count
 from benchmarks.speed.cost.gpus import LAUNCH_SECONDS, Gpu
 from benchmarks.speed.cost.kernels import Kernel
 from benchmarks.speed.cost.stand_in_gpu import StandInGpu
-from benchmarks.speed.cost.tables import replace_table
 
 shapes = pytest.mark.parametrize("shape", QUICK_SHAPES, ids=lambda shape: shape.name)
 settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)

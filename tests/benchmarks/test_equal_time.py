@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.markdown import replace_table
 from benchmarks.quality.equal_time import (
     SHAPES,
     Row,
     list_rows,
     read_reports,
-    replace_table,
     time_calls,
     write_table,
     write_tables,
@@ -91,9 +91,9 @@ def test_a_table_takes_the_place_of_the_one_of_its_shape() -> None:
     old = "| A | time | x |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n"
     other = old.replace("A", "B")
     new = old.replace("1", "9")
-    assert replace_table(f"{old}\n{other}", new) == f"{new}\n{other}"
-    with pytest.raises(ValueError, match=r"0 tables that begin with \| A"):
-        replace_table(other, new)
+    assert replace_table(f"{old}\n{other}", new, known_by=2) == f"{new}\n{other}"
+    with pytest.raises(ValueError, match=r"0 tables with the columns \| A \| time \|, expected 1"):
+        replace_table(other, new, known_by=2)
 
 
 def test_the_document_has_the_tables_of_the_results() -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ... import loading, machine
+from ...markdown import replace_table, write_table
 from . import cases, tables
 from .costs import BreakEven, Cost, find_break_evens, find_cost
 from .gpus import GPUS, LAUNCH_SECONDS
@@ -55,8 +56,8 @@ def _write(out: Path, costs: list[Cost], break_evens: list[BreakEven]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "cost.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     parts = (
-        tables.write_markdown(tables.COST_COLUMNS, tables.list_cost_rows(costs)),
-        tables.write_markdown(tables.BREAK_EVEN_COLUMNS, tables.list_break_even_rows(break_evens)),
+        write_table(tables.COST_COLUMNS, tables.list_cost_rows(costs)),
+        write_table(tables.BREAK_EVEN_COLUMNS, tables.list_break_even_rows(break_evens)),
     )
     (out / "cost.md").write_text("\n".join(parts), encoding="utf-8")
 
@@ -65,7 +66,7 @@ def update(document: Path, out: Path) -> None:
     """Put the tables that ``run`` wrote into ``out`` in place of those with the same columns."""
     text = document.read_text(encoding="utf-8")
     for table in (out / "cost.md").read_text(encoding="utf-8").split("\n\n"):
-        text = tables.replace_table(text, table)
+        text = replace_table(text, table)
     document.write_text(text, encoding="utf-8")
 
 

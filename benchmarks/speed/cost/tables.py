@@ -88,23 +88,3 @@ def _mark(cell: str) -> str:
     speed_up = re.search(r"([\d.]+)x", cell)
     is_loss = speed_up is not None and float(speed_up[1]) < 1
     return f"[red]{cell}" if is_loss or cell.startswith("none") else cell
-
-
-def write_markdown(columns: Sequence[str], rows: Rows) -> str:
-    """For the documents."""
-    lines = [[column.replace("\n", " ") for column in columns], ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def replace_table(document: str, table: str) -> str:
-    """``document`` with ``table`` in place of the one with the same columns.
-
-    Raises ValueError where it has none.
-    """
-    header = table.splitlines()[0]
-    replaced, count = re.subn(
-        rf"^{re.escape(header)}\n(\|.*\n)*", lambda _: f"{table.strip()}\n", document, flags=re.M
-    )
-    if count != 1:
-        raise ValueError(f"the document has {count} tables with the columns {header}, expected 1")
-    return replaced
