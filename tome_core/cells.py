@@ -41,24 +41,32 @@ class Cells:
     """What is drawn from.
 
     Args:
-        tokens: (S, M) int64, the tokens of each of M cells in raster order; after the last one
+        tokens: (S, M) int64, the tokens of each of M cells along its diagonals; after the last one
             the first follows again.
         sizes: (M,) int64, how many a cell has.
-        turns: (times, 1) int64, from 0 on.
+        longest: the largest of them.
+        times: (n, 1) int64, from 0 on.
     """
 
     tokens: Tensor
     sizes: Tensor
-    turns: Tensor
+    longest: int
+    times: Tensor
 
     def draw(self, draws: Draws) -> Tensor:
-        """Random tokens of each cell: stratified, or jittered, sampling. (times, M) int64.
+        """Random tokens of each cell: stratified, or jittered, sampling. (n, M) int64.
 
         Each draw is uniform over the cell. No token is drawn twice before the whole cell was
-        drawn: the draws go round the cell, from a random token on.
+        drawn: the draws go round the cell, from a random token on. So does each draw from turn to
+        turn, which is one token farther in each. What reads one token of a cell in every step has
+        read all of them after as many steps as there are tokens, and the errors of these steps
+        mostly cancel: systematic sampling. (A cell with fewer tokens than ``longest`` may begin
+        again before its end.)
         """
         first = draws.draw_below(self.sizes)[None]  # (1, M)
-        return self.tokens.gather(0, first if len(self.turns) == 1 else first + self.turns)
+        rows = self.longest + len(self.times) - 1
+        tokens = self.tokens.narrow(0, draws.turn % self.longest, rows)
+        return tokens.gather(0, first if len(self.times) == 1 else first + self.times)
 
 
 @lru_cache(maxsize=32)
@@ -66,7 +74,7 @@ class Cells:
 def list_cells(grid: TokenGrid, smaller: TokenGrid, times: int, device: torch.device) -> Cells:
     """One cell for each token of ``smaller``; together they are the whole grid.
 
-    times: how often each draw of the cells draws.
+    times: how many tokens of a cell are drawn at once.
     """
     sides = zip(grid.sides, smaller.sides, strict=True)
     longest = prod(ceil(side / count) for side, count in sides)
@@ -95,13 +103,16 @@ def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: in
     """
     frames, height, width = lengths
     sizes = (frames * height * width).expand(torch.broadcast_shapes(*(x.shape for x in first)))
-    turn = torch.arange(longest + times - 1, device=sizes.device).view(-1, 1, 1, 1)
-    within = turn % sizes  # (S, F', H', W')
+    place = torch.arange(2 * longest + times - 2, device=sizes.device).view(-1, 1, 1, 1)
+    within = place % sizes  # (S, F', H', W')
     frame = first[0] + within // (height * width)
-    y = first[1] + within // width % height
-    numbers = _number_tokens(grid, frame, y, first[2] + within % width)
-    turns = torch.arange(times, device=sizes.device)[:, None]
-    return Cells(numbers.view(len(turn), -1), sizes.flatten(), turns)
+    # Each token lies in another row and column than the one before, so that a few of them are
+    # spread over the cell: from the first row to the last along a diagonal, then along the next.
+    row, diagonal = within % height, within % (height * width) // height
+    y, x = first[1] + row, first[2] + (row + diagonal) % width
+    numbers = _number_tokens(grid, frame, y, x)
+    at_once = torch.arange(times, device=sizes.device)[:, None]
+    return Cells(numbers.view(len(place), -1), sizes.flatten(), longest, at_once)
 
 
 def count_tokens(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor:

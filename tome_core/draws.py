@@ -23,11 +23,18 @@ Flood, "Fast splittable pseudorandom number generators", 2014)."""
 class Draws:
     """Draws that depend on ``identity`` alone, such as (seed, sigma, layer).
 
-    device: where the numbers are computed and used.
+    device: where the numbers are computed and used. turn: how often it was drawn before, for what
+    goes round (see ``Cells.draw``).
     """
 
     identity: tuple[int | float | str, ...]
     device: torch.device
+    turn: int = 0
+
+    @property
+    def anew(self) -> Draws:
+        """Others in each turn, which do not go round."""
+        return Draws((*self.identity, self.turn), self.device)
 
     @cached_property
     def _factor(self) -> int:

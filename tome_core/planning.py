@@ -55,7 +55,7 @@ class LayerTokens:
         stream: the sequence that the layer's attention reads.
         find_metric: gives (B, N, C), the picture's tokens that are compared; called only where
             tokens are compared.
-        draws: of this layer in this step, on the device of its tensors.
+        draws: of this layer in this run, on the device of its tensors; their turn is the step's.
         downsample, resolutions: see ``Settings.find_parts``.
         local_window: side of the box of exact keys around each tile of queries, 0: none.
     """
@@ -103,7 +103,7 @@ def _choose_destinations(
     settings: MergeSettings, grid: TokenGrid, kept: int, draws: Draws
 ) -> Destinations | Skipped:
     if settings.matching == "random":
-        return choose_random(grid.tokens, kept, draws)
+        return choose_random(grid.tokens, kept, draws.anew)
     stride_y, stride_x = settings.stride_y, settings.stride_x
     if settings.matching == "k-th":
         if stride_y * stride_x > grid.tokens:
@@ -114,7 +114,7 @@ def _choose_destinations(
         return Skipped(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
     strides = fit_strides(grid, stride_y, stride_x, kept)
     return choose_strided(
-        grid, *strides, draws if settings.random_destinations else None, draws.device
+        grid, *strides, draws.anew if settings.random_destinations else None, draws.device
     )
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .checks import check_number
+
+LEAP = 2.5
+"""The schedules that are in use have leaps of 3 and more, or none: the last steps of ComfyUI's
+"normal"; others stay below 1.6."""
 
 
 @dataclass(frozen=True)
@@ -64,3 +69,20 @@ def find_step(sigma: float, sigmas: tuple[float, ...]) -> int:
     """
     tolerance = 1e-4 * sigma
     return max(0, sum(listed >= sigma - tolerance for listed in sigmas) - 1)
+
+
+def find_leaps(log_snr: Sequence[float]) -> frozenset[int]:
+    """Numbers of the steps that are more than ``LEAP`` times as long as the one before.
+
+    Multistep samplers continue the line through their last two predictions (DPM-Solver++ 2M,
+    arXiv 2211.01095, alg. 2). Over a leap this multiplies the difference of the two. If both read
+    the same keys, they have nearly the same error, and their difference has little of it.
+
+    log_snr: of the noise levels of a schedule. The step that ends without noise is no leap.
+    """
+    lengths = [end - start for start, end in pairwise(log_snr)]
+    return frozenset(
+        number
+        for number, (before, length) in enumerate(pairwise(lengths), start=1)
+        if 0 < LEAP * before < length < math.inf
+    )

@@ -43,10 +43,10 @@ class Run:
         told: when the nodes last showed what was done, or when the run began.
         prediction: number of the sampler's request for a prediction. The model may be called
             several times for one.
+        leaps: numbers of the steps that draw as the step before, see ``find_leaps``.
         windows: the windows of the settings, as noise levels.
         plans: those that layers share.
-        visits: for each noise level, the predictions that were asked for, by their number, and
-            how many there were before.
+        levels: the noise levels of the predictions, in order.
     """
 
     sigmas: tuple[float, ...]
@@ -54,9 +54,12 @@ class Run:
     clock: StepClock = field(default_factory=StepClock)
     told: float = field(default_factory=time.monotonic)
     prediction: int = 0
+    leaps: frozenset[int] = frozenset()
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlan] = field(default_factory=dict)
-    visits: dict[float, dict[int, int]] = field(default_factory=dict)
+    levels: dict[int, float] = field(default_factory=dict)
+    _predictions: dict[Hashable, int] = field(default_factory=dict)
+    _held: set[int] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)
@@ -76,10 +79,13 @@ class Run:
         """Within one call the model ran again with the same prompts."""
         self._repeated.add(images)
 
-    def count_visits(self, sigma: float) -> int:
-        """How many earlier predictions there were at this noise level."""
-        earlier = self.visits.setdefault(sigma, {})
-        return earlier.setdefault(self.prediction, len(earlier))
+    def count_turns(self, sigma: float, step: int) -> int:
+        """How often was drawn before: in each prediction anew, but for those of a leap."""
+        number = self._predictions.setdefault((self.prediction, sigma), len(self._predictions))
+        self.levels.setdefault(number, sigma)
+        if number and step in self.leaps:
+            self._held.add(number)
+        return number - len(self._held)
 
     def keeps_plans(self, images: Hashable) -> bool:
         """False where the model ran several times with the same prompts for one prediction.
@@ -112,7 +118,7 @@ class ModelCall:
         active: those whose window holds this call's sigma.
         sigma: the noise level.
         step: number of the step of the run that it belongs to.
-        visit: how many earlier predictions there were at this sigma.
+        turn: how often the run drew before.
         images: names what the batch holds.
         run: the pass of the sampler.
     """
@@ -122,17 +128,17 @@ class ModelCall:
     active: tuple[Settings, ...]
     sigma: float
     step: int
-    visit: int
+    turn: int
     images: Hashable
     run: Run
 
     def make_draws(self, seed: int, of: tuple[int | str, ...], device: torch.device) -> Draws:
         """The draws of one layer, or of what ``of`` names.
 
-        By the noise level, since the number of a step starts again where a schedule is sampled in
-        several passes; and anew where a sampler returns to a noise level.
+        By the noise level at which the run began: where a schedule is sampled in several passes,
+        each of them counts its turns from 0 on, and is not to draw the same as the one before.
         """
-        return Draws((seed, self.sigma, self.visit, *of), device)
+        return Draws((seed, self.run.levels[0], *of), device, self.turn)
 
 
 class Architecture(Protocol):

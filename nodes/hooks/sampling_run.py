@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from comfy.k_diffusion.sampling import sigma_to_half_log_snr
 from comfy.model_patcher import ModelPatcher, create_model_options_clone
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
-from ...tome_core.schedule import find_step
+from ...tome_core.schedule import find_leaps, find_step
 from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
 from .reporting import tell_end, tell_progress, tell_stop
 from .settings_stack import SettingsStack
@@ -37,7 +38,9 @@ def wrap_run(
     guider.model_options = create_model_options_clone(original)
     options = guider.model_options["transformer_options"]
     attached: Attached = options[KEY]
-    run = Run(tuple(sigmas.tolist()))
+    sampling = guider.model_patcher.get_model_object("model_sampling")
+    log_snr = sigma_to_half_log_snr(sigmas.cpu(), sampling).tolist()
+    run = Run(tuple(sigmas.tolist()), leaps=find_leaps(log_snr))
     options[KEY] = replace(attached, run=run)
     try:
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
@@ -103,6 +106,7 @@ def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -
         if window not in run.windows:
             percent_to_sigma = inputs.base_model.model_sampling.percent_to_sigma
             run.windows[window] = window.find_sigmas(percent_to_sigma)
+    step = find_step(sigma, run.sigmas)
     latent = inputs.latent
     images = (*inputs.options.get("uuids", ()), len(latent), latent.device)
     return ModelCall(
@@ -110,8 +114,8 @@ def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -
         stack=stack,
         active=tuple(each for each in stack.settings if sigma in run.windows[each.window]),
         sigma=sigma,
-        step=find_step(sigma, run.sigmas),
-        visit=run.count_visits(sigma),
+        step=step,
+        turn=run.count_turns(sigma, step),
         images=images,
         run=run,
     )

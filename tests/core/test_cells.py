@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,10 @@ GRIDS = st.builds(
 )
 
 
-def draw(grid: TokenGrid, smaller: TokenGrid, times: int, seed: int = 0) -> torch.Tensor:
-    return list_cells(grid, smaller, times, CPU).draw(Draws((seed,), CPU))
+def draw(
+    grid: TokenGrid, smaller: TokenGrid, times: int, seed: int = 0, turn: int = 0
+) -> torch.Tensor:
+    return list_cells(grid, smaller, times, CPU).draw(Draws((seed,), CPU, turn))
 
 
 def find_cell(grid: TokenGrid, smaller: TokenGrid, tokens: torch.Tensor) -> torch.Tensor:
@@ -31,9 +34,9 @@ def find_cell(grid: TokenGrid, smaller: TokenGrid, tokens: torch.Tensor) -> torc
     return (frame * smaller.height + y) * smaller.width + x
 
 
-@given(GRIDS, st.integers(0, 99))
-def test_one_token_is_drawn_in_each_cell(grids, seed):
-    for drawn in draw(*grids, 3, seed):
+@given(GRIDS, st.integers(0, 99), st.integers(0, 99))
+def test_one_token_is_drawn_in_each_cell(grids, seed, turn):
+    for drawn in draw(*grids, 3, seed, turn):
         assert torch.equal(find_cell(*grids, drawn), torch.arange(grids[1].tokens))
 
 
@@ -42,6 +45,26 @@ def test_no_token_is_drawn_again_before_its_whole_cell_was(grids, times):
     sizes = find_cell(*grids, torch.arange(grids[0].tokens)).bincount().tolist()
     for size, tokens in zip(sizes, draw(*grids, times).T, strict=True):
         assert len(tokens[:size].unique()) == min(size, times)
+
+
+@given(GRIDS, st.integers(1, 9), st.integers(0, 99))
+def test_over_the_turns_a_draw_goes_round_the_largest_cells(grids, times, begin):
+    largest = find_cell(*grids, torch.arange(grids[0].tokens)).bincount()
+    turns = range(begin, begin + int(largest.max()))
+    drawn = torch.stack([draw(*grids, times, turn=turn) for turn in turns])  # (turns, times, M)
+    round_a_cell = drawn[:, :, largest == largest.max()].sort(0).values
+    assert (round_a_cell.diff(dim=0) > 0).all()
+
+
+@pytest.mark.parametrize(("factor", "share"), [(2.0, 0.5), (3.0, 1.0), (4.0, 1.0)])
+def test_a_turn_draws_from_another_row_and_column_than_the_one_before(factor, share):
+    """In cells of 2 x 2 half of the ways from token to token lead along a side."""
+    grid = TokenGrid(12, 12)
+    turns = range(int(factor**2) + 1)
+    drawn = torch.stack([draw(grid, grid.downsample(factor), 1, turn=turn)[0] for turn in turns])
+    rows, columns = drawn // grid.width, drawn % grid.width
+    apart = (rows.diff(dim=0) != 0) & (columns.diff(dim=0) != 0)
+    assert apart.double().mean() == share
 
 
 @given(GRIDS)

@@ -20,7 +20,7 @@ from support.two_devices import (
 
 EVERY_NAME = pytest.mark.parametrize("name", ["SD15", "Flux"])
 EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=str)
-# Heun asks twice at each noise level but the first, so that what is drawn goes by visits too.
+# Heun asks twice at each noise level but the first, so there are more turns than steps.
 STEPS = {"steps": 3, "sampler": "heun"}
 
 

@@ -28,8 +28,9 @@ SETTINGS = {
     "window": ("downsample", {"local_window": "8"}),
 }
 """Matching does not look at the tokens: rounding could change it."""
-BOUNDS = {torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 3e-2}
-"""Of the norm of the difference from attention in float64, in that of the picture."""
+BOUNDS = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 3e-2}
+"""Of the norm of the difference from attention in float64, in that of the picture. Of eight seeds
+in float16 one comes to 8e-3 when tokens are merged, the others to 2e-3."""
 
 
 @cache

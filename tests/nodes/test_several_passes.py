@@ -1,8 +1,9 @@
-"""Draws go by the noise level: a schedule in several passes draws what one pass draws."""
+"""What is drawn in the steps of a run, and in runs that go on from each other."""
 
 import pytest
 import torch
 from comfy.samplers import KSAMPLER
+from token_merge.nodes.hooks.model_call import ModelCall
 
 
 @pytest.fixture(params=["merge", "stratified", "interleaved"])
@@ -12,15 +13,44 @@ def model(request, unet, token_merge, token_downsample):
     return token_downsample(unet("SD15"), method=request.param)
 
 
-def test_passes_of_one_step_give_the_picture_of_one_pass(model, denoise):
-    together = denoise(model, steps=4)
+@pytest.fixture
+def drawn(monkeypatch):
+    """What each layer drew from: identity and turn, in order."""
+    found = []
+    make_draws = ModelCall.make_draws
+
+    def note(call, seed, of, device):
+        draws = make_draws(call, seed, of, device)
+        found.append((draws.identity, draws.turn))
+        return draws
+
+    monkeypatch.setattr(ModelCall, "make_draws", note)
+    return found
+
+
+def test_a_run_goes_on_by_one_turn_in_each_step(model, denoise, drawn):
+    denoise(model, steps=4, scheduler="simple")
+    assert len({identity[:2] for identity, _ in drawn}) == 1
+    assert list(dict.fromkeys(turn for _, turn in drawn)) == [0, 1, 2, 3]
+
+
+def test_a_step_that_is_much_longer_than_the_one_before_draws_the_same(model, denoise, drawn):
+    """The last but one of the "normal" schedule: 0.93 to 0.03, after 2.92 to 0.93."""
+    denoise(model, steps=4, scheduler="normal")
+    of_a_step = len(drawn) // 4
+    turns = [turn for _, turn in drawn[::of_a_step]]
+    assert turns == [0, 1, 1, 2]
+
+
+def test_passes_of_one_step_do_not_draw_the_same(model, denoise, drawn):
     latent = None
     for step in range(4):
         options = {"start_step": step, "last_step": step + 1, "force_full_denoise": step == 3}
         if latent is not None:
             options |= {"disable_noise": True, "latent": latent}
         latent = denoise(model, steps=4, **options)
-    torch.testing.assert_close(latent, together, rtol=1e-3, atol=1e-3)
+    assert {turn for _, turn in drawn} == {0}
+    assert len({identity[:2] for identity, _ in drawn}) == 4
 
 
 def visit_twice(model, x, sigmas, extra_args=None, callback=None, disable=None, **options):

@@ -38,19 +38,19 @@ def test_two_runs_at_once_are_as_one_after_the_other(mode, clones, model, denois
 
 
 def test_calls_at_once_are_counted_as_they_are_one_after_the_other():
-    def count(run):
+    def count(run, step):
         numbers = [run.begin_call(get_ident()) for _ in range(200)]
-        return numbers, [run.count_visits(float(n)) for n in range(20)]
+        return numbers, [run.count_turns(run.sigmas[step], step) for _ in range(20)]
 
     for _ in range(100):
-        run = Run((1.0, 0.0))
-        for prediction in range(2):
+        run = Run((9.0, 8.0, 7.0, 1.0, 0.0), leaps=frozenset({2}))
+        for step, turn in enumerate([0, 1, 1, 2]):
             run.begin_prediction()
-            (numbers, visits), (others, visits_of_others) = run_at_once(
-                *[partial(count, run) for _ in range(2)]
+            (numbers, turns), (others, turns_of_others) = run_at_once(
+                *[partial(count, run, step) for _ in range(2)]
             )
             assert len({*numbers, *others}) == 400
-            assert visits == visits_of_others == [prediction] * 20
+            assert turns == turns_of_others == [turn] * 20
 
 
 def test_a_report_is_read_while_another_call_adds_to_it():

@@ -193,7 +193,7 @@ def make_layer(
     return LayerTokens(
         stream,
         lambda: metric,
-        Draws((settings.seed, 14.6, 0, "layer"), torch.device("cpu")),
+        Draws((settings.seed, 14.6, "layer"), torch.device("cpu")),
         resolutions[level],
         resolutions,
         settings.find_local_window(of_model),

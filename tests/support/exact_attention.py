@@ -113,8 +113,10 @@ def attend_reduced(
 
     q, k, v = tensors
     stack = SettingsStack((1,), tuple(map(AppliedNode, several)))
+    sigma = 0.7
     run = Run((1.0, 0.0))
-    model = ModelCall(0, stack, tuple(several), 0.7, 0, 0, "images", run)
+    turn = run.count_turns(sigma, 0)
+    model = ModelCall(0, stack, tuple(several), sigma, 0, turn, "images", run)
     flux, stream = build_unet("Flux").model.diffusion_model, shape.stream
     height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
     latent, prompt = torch.empty(1, 4, height, width), torch.empty(1, stream.before, 32)

@@ -19,6 +19,7 @@ def sample(
     cfg: float = 4.0,
     latent: torch.Tensor | None = None,
     prompt_tokens: int = 7,
+    scheduler: str = "normal",
     **options: Any,
 ) -> torch.Tensor:
     """Latents (batch, 4, *size) by ComfyUI's own sampler from a fixed seed and prompt.
@@ -34,7 +35,7 @@ def sample(
         steps,
         cfg,
         options.pop("sampler", "euler"),
-        "normal",
+        scheduler,
         *draw_prompts(generator, prompt_tokens),
         torch.zeros_like(noise) if latent is None else latent,
         seed=0,
