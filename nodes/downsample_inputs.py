@@ -39,10 +39,10 @@ def list_inputs() -> list[io.Input]:
             "method",
             options=list(METHODS),
             default=METHODS[0],
-            tooltip="How keys and values are resampled. stratified keeps a random token of each "
-            "cell and picks again in every layer and step, so that errors do not add up. "
-            "interleaved also splits the queries into groups, and each group reads its own random "
-            "keys: nearer to the plain picture. nearest-exact always keeps the token in the "
+            tooltip="How keys and values are resampled. stratified keeps one token of each cell, "
+            "in every step another one, until all had their turn: so errors do not add up. "
+            "interleaved also splits the queries into groups, and each group reads keys of its "
+            "own: nearer to the plain picture. nearest-exact always keeps the token in the "
             "middle.",
         ),
         io.Combo.Input(

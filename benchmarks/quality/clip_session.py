@@ -14,7 +14,7 @@ from torch import Tensor
 from ..trained import clips, codec, text, weights
 from ..trained.motion import FRAMES
 from ..waiting import waiting
-from . import metrics, places, sampling, session, tables, yardsticks
+from . import metrics, perceptual, places, sampling, session, tables, yardsticks
 from .bench import ROWS
 from .effort import Effort, EffortWatch
 from .patches import PictureVariant
@@ -102,10 +102,11 @@ def _measure(
         plain, effort = make_clips(model, yardsticks.PLAIN, batches, regime)
     for variant in track(variants, regime.name, console=console):
         measured = report.find_or_add(variant.name, variant.kind)
-        if len(measured.squared_error) == len(plain):
+        if len(measured.st_lpips) == len(plain):
             continue
         made, own = make_clips(model, variant, batches, regime)
         measured.squared_error = (made - plain).square().flatten(1).mean(1).tolist()
+        measured.st_lpips = perceptual.st_lpips_of_clips(made, plain).tolist()
         measured.flicker = metrics.flicker(made, plain).tolist()
         measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
         report.write(place)

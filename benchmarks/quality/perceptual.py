@@ -11,7 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
+
+SIDE = 64
+"""Of the pictures that it was trained on; the frames of the small video model are smaller."""
 
 UNUSED = {"IPython": "embed", "torchsummary": "summary"}
 """Modules that the package imports without a use for measuring, and the name it takes of each."""
@@ -42,3 +47,12 @@ def st_lpips(pictures: Tensor, others: Tensor) -> Tensor:
     """0 for equal pictures: (B, 3, H, W) twice, in [0, 1] -> (B,)."""
     distances: Tensor = load()(pictures.cpu(), others.cpu(), normalize=True)  # (B, 1, 1, 1)
     return distances.flatten()
+
+
+def st_lpips_of_clips(clips: Tensor, others: Tensor) -> Tensor:
+    """The mean over the frames, enlarged to ``SIDE``: (B, 3, F, H, W) twice, in [0, 1] -> (B,)."""
+    frames = (
+        F.interpolate(rearrange(x, "b c f h w -> (b f) c h w"), (SIDE, SIDE), mode="bilinear")
+        for x in (clips, others)
+    )
+    return st_lpips(*frames).unflatten(0, (len(clips), -1)).mean(1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from benchmarks.quality import perceptual
 
@@ -23,6 +24,16 @@ def test_equal_pictures_have_no_distance_and_noise_has_more_the_stronger(
         for share in (0.02, 0.1, 0.5)
     ]
     assert (torch.stack(distances).diff(dim=0) > 0).all() and (distances[0] > 0).all()
+
+
+def test_a_clip_is_as_far_as_its_frames_on_average(pictures: torch.Tensor) -> None:
+    shown = F.interpolate(pictures[:2] / 2 + 0.5, (64, 64))
+    darker = torch.stack([shown, 0.9 * shown, 0.5 * shown], dim=2)  # (B, 3, F, H, W)
+    still = shown[:, :, None].expand_as(darker)
+    frames = [perceptual.st_lpips(share * shown, shown) for share in (1, 0.9, 0.5)]
+    torch.testing.assert_close(
+        perceptual.st_lpips_of_clips(darker, still), torch.stack(frames).mean(0)
+    )
 
 
 def test_the_weights_are_those_of_the_package() -> None:
