@@ -27,9 +27,9 @@ from .tokens import number_between
 from .window_plan import WindowPlan
 
 MOST_DRAWS = 16
-"""Of the keys beyond local windows. Each draw is gathered and called by itself; 16 draws are as
-near as one for each tile (measured with a prototype on the small trained Flux, 64 x 64 tokens,
-factor 4, 8 steps, 4 pictures: 36.4 and 35.8 dB; 4 draws 35.6, one draw 33.1)."""
+"""Of the keys beyond local windows. Each draw is gathered and called by itself. More than these
+were no nearer to plain (measured with a prototype on the small trained Flux, 64 x 64 tokens, factor
+4, 8 steps, 4 pictures). One for all tiles loses 0 to 2 dB, see docs/quality.md."""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since

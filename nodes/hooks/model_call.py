@@ -23,6 +23,7 @@ from ...tome_core.window_plan import WindowPlan
 from .run_report import RunReport, RunSummary
 from .settings_stack import SettingsStack
 from .step_clock import StepClock
+from .turns import Turns
 
 KEY = "token_merge"
 """Under which ``Attached`` lies in transformer_options; our wrappers have the same key."""
@@ -43,10 +44,9 @@ class Run:
         told: when the nodes last showed what was done, or when the run began.
         prediction: number of the sampler's request for a prediction. The model may be called
             several times for one.
-        leaps: numbers of the steps that draw as the step before, see ``find_leaps``.
+        turns: of what is drawn.
         windows: the windows of the settings, as noise levels.
         plans: those that layers share.
-        levels: the noise levels of the predictions, in order.
     """
 
     sigmas: tuple[float, ...]
@@ -54,12 +54,9 @@ class Run:
     clock: StepClock = field(default_factory=StepClock)
     told: float = field(default_factory=time.monotonic)
     prediction: int = 0
-    leaps: frozenset[int] = frozenset()
+    turns: Turns = field(default_factory=Turns)
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlan] = field(default_factory=dict)
-    levels: dict[int, float] = field(default_factory=dict)
-    _predictions: dict[Hashable, int] = field(default_factory=dict)
-    _held: set[int] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)
@@ -78,14 +75,6 @@ class Run:
     def note_repeat(self, images: Hashable) -> None:
         """Within one call the model ran again with the same prompts."""
         self._repeated.add(images)
-
-    def count_turns(self, sigma: float, step: int) -> int:
-        """How often was drawn before: in each prediction anew, but for those of a leap."""
-        number = self._predictions.setdefault((self.prediction, sigma), len(self._predictions))
-        self.levels.setdefault(number, sigma)
-        if number and step in self.leaps:
-            self._held.add(number)
-        return number - len(self._held)
 
     def keeps_plans(self, images: Hashable) -> bool:
         """False where the model ran several times with the same prompts for one prediction.
@@ -118,7 +107,7 @@ class ModelCall:
         active: those whose window holds this call's sigma.
         sigma: the noise level.
         step: number of the step of the run that it belongs to.
-        turn: how often the run drew before.
+        turn: see ``Turns``.
         images: names what the batch holds.
         run: the pass of the sampler.
     """
@@ -138,7 +127,7 @@ class ModelCall:
         By the noise level at which the run began: where a schedule is sampled in several passes,
         each of them counts its turns from 0 on, and is not to draw the same as the one before.
         """
-        return Draws((seed, self.run.levels[0], *of), device, self.turn)
+        return Draws((seed, self.run.turns.first_sigma, *of), device, self.turn)
 
 
 class Architecture(Protocol):

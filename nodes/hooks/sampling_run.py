@@ -14,6 +14,7 @@ from ...tome_core.schedule import find_leaps, find_step
 from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
 from .reporting import tell_end, tell_progress, tell_stop
 from .settings_stack import SettingsStack
+from .turns import Turns
 
 
 def add_wrappers(model: ModelPatcher) -> None:
@@ -40,7 +41,7 @@ def wrap_run(
     attached: Attached = options[KEY]
     sampling = guider.model_patcher.get_model_object("model_sampling")
     log_snr = sigma_to_half_log_snr(sigmas.cpu(), sampling).tolist()
-    run = Run(tuple(sigmas.tolist()), leaps=find_leaps(log_snr))
+    run = Run(tuple(sigmas.tolist()), turns=Turns(find_leaps(log_snr)))
     options[KEY] = replace(attached, run=run)
     try:
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
@@ -115,7 +116,7 @@ def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -
         active=tuple(each for each in stack.settings if sigma in run.windows[each.window]),
         sigma=sigma,
         step=step,
-        turn=run.count_turns(sigma, step),
+        turn=run.turns.count(run.prediction, sigma, step),
         images=images,
         run=run,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from token_merge.nodes.hooks.model_call import ModelCall
 
 from benchmarks import ours
 from benchmarks.quality import metrics, sampling
@@ -55,6 +56,16 @@ def drawn_error(**inputs: Any) -> float:
 def test_drawn_keys_err_half_as_much_as_a_regular_grid_or_less(factor: float) -> None:
     regular = error(DOWNSAMPLE, factor=factor, method="nearest-exact")
     assert 0 < drawn_error(factor=factor) < regular / 2
+
+
+def test_going_round_the_cells_halves_the_error_of_drawing_anew_in_each_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    going_round = error(DOWNSAMPLE, kind="flux", factor=2.0)
+    make_draws = ModelCall.make_draws
+    monkeypatch.setattr(ModelCall, "make_draws", lambda *args: make_draws(*args).anew)
+    anew = error(DOWNSAMPLE, kind="flux", factor=2.0, seed=0)  # named, so that it is not kept
+    assert 0 < going_round < anew / 2
 
 
 def test_drawn_keys_err_less_with_a_sampler_that_extrapolates_from_step_to_step() -> None:

@@ -12,6 +12,7 @@ from support.modes import MODES, PLAIN
 from token_merge.nodes.hooks.model_call import Run
 from token_merge.nodes.hooks.run_report import RunReport
 from token_merge.nodes.hooks.step_clock import StepClock
+from token_merge.nodes.hooks.turns import Turns
 from token_merge.tome_core.settings import MergeSettings
 
 CASES = [(mode, 1) for mode in (PLAIN, *MODES)] + [(MODES[-1], 2)]
@@ -40,10 +41,10 @@ def test_two_runs_at_once_are_as_one_after_the_other(mode, clones, model, denois
 def test_calls_at_once_are_counted_as_they_are_one_after_the_other():
     def count(run, step):
         numbers = [run.begin_call(get_ident()) for _ in range(200)]
-        return numbers, [run.count_turns(run.sigmas[step], step) for _ in range(20)]
+        return numbers, [run.turns.count(run.prediction, run.sigmas[step], step) for _ in range(20)]
 
     for _ in range(100):
-        run = Run((9.0, 8.0, 7.0, 1.0, 0.0), leaps=frozenset({2}))
+        run = Run((9.0, 8.0, 7.0, 1.0, 0.0), turns=Turns(frozenset({2})))
         for step, turn in enumerate([0, 1, 1, 2]):
             run.begin_prediction()
             (numbers, turns), (others, turns_of_others) = run_at_once(

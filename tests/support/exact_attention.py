@@ -115,7 +115,7 @@ def attend_reduced(
     stack = SettingsStack((1,), tuple(map(AppliedNode, several)))
     sigma = 0.7
     run = Run((1.0, 0.0))
-    turn = run.count_turns(sigma, 0)
+    turn = run.turns.count(0, sigma, 0)
     model = ModelCall(0, stack, tuple(several), sigma, 0, turn, "images", run)
     flux, stream = build_unet("Flux").model.diffusion_model, shape.stream
     height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
