@@ -31,6 +31,8 @@ def list_variants() -> list[PictureVariant]:
     return [
         PictureVariant("Token Downsample ×2, window", "ours", windows(2)),
         PictureVariant("Token Downsample ×4, window", "ours", windows(4)),
+        PictureVariant("Token Downsample ×2, window 8", "ours", windows(2, 8)),
+        PictureVariant("Token Downsample ×2.5, window 8", "ours", windows(2.5, 8)),
         PictureVariant("Token Downsample ×3, window 12", "ours", windows(3, 12)),
         PictureVariant("Token Downsample ×4, window 12", "ours", windows(4, 12)),
         PictureVariant("Token Downsample ×2", "ours", downsample(2)),
