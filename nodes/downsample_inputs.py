@@ -40,7 +40,7 @@ def list_inputs() -> list[io.Input]:
             options=list(METHODS),
             default=METHODS[0],
             tooltip="How keys and values are resampled. stratified keeps one token of each cell, "
-            "in every step another one, until all had their turn: so errors do not add up. "
+            "a different one in each step until all were kept, so that errors do not add up. "
             "interleaved also splits the queries into groups, and each group reads keys of its "
             "own: nearer to the plain picture. nearest-exact always keeps the token in the "
             "middle.",

@@ -57,11 +57,10 @@ class Cells:
         """Random tokens of each cell: stratified, or jittered, sampling. (n, M) int64.
 
         Each draw is uniform over the cell. No token is drawn twice before the whole cell was
-        drawn: the draws go round the cell, from a random token on. So does each draw from turn to
-        turn, which is one token farther in each. What reads one token of a cell in every step has
-        read all of them after as many steps as there are tokens, and the errors of these steps
-        mostly cancel: systematic sampling. (A cell with fewer tokens than ``longest`` may begin
-        again before its end.)
+        drawn: the draws go round the cell, from a random token on. From turn to turn each draw
+        moves on by one token. A query that reads one token of a cell in every step has read all of
+        them after as many steps as there are tokens, and the errors of these steps mostly cancel:
+        systematic sampling. (A cell with fewer tokens than ``longest`` may begin again too early.)
         """
         first = draws.draw_below(self.sizes)[None]  # (1, M)
         rows = self.longest + len(self.times) - 1

@@ -23,8 +23,8 @@ Flood, "Fast splittable pseudorandom number generators", 2014)."""
 class Draws:
     """Draws that depend on ``identity`` alone, such as (seed, sigma, layer).
 
-    device: where the numbers are computed and used. turn: how often it was drawn before, for what
-    goes round (see ``Cells.draw``).
+    device: where the numbers are computed and used. turn: how often the run drew before; what is
+    drawn may go round with it (see ``Cells.draw``).
     """
 
     identity: tuple[int | float | str, ...]

@@ -86,7 +86,7 @@ def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | 
 
     if settings.matching == "toma":
         return match_tiles(layer.find_metric(), grid, None, merged)
-    dst = _choose_destinations(settings, grid, kept, layer.draws)
+    dst = _choose_destinations(settings, grid, kept, layer.draws.anew)
     if isinstance(dst, Skipped):
         return dst
     match = match_local if settings.matching == "local" else match_global
@@ -103,7 +103,7 @@ def _choose_destinations(
     settings: MergeSettings, grid: TokenGrid, kept: int, draws: Draws
 ) -> Destinations | Skipped:
     if settings.matching == "random":
-        return choose_random(grid.tokens, kept, draws.anew)
+        return choose_random(grid.tokens, kept, draws)
     stride_y, stride_x = settings.stride_y, settings.stride_x
     if settings.matching == "k-th":
         if stride_y * stride_x > grid.tokens:
@@ -114,7 +114,7 @@ def _choose_destinations(
         return Skipped(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
     strides = fit_strides(grid, stride_y, stride_x, kept)
     return choose_strided(
-        grid, *strides, draws.anew if settings.random_destinations else None, draws.device
+        grid, *strides, draws if settings.random_destinations else None, draws.device
     )
 
 

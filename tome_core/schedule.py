@@ -10,8 +10,9 @@ from itertools import pairwise
 from .checks import check_number
 
 LEAP = 2.5
-"""The schedules that are in use have leaps of 3 and more, or none: the last steps of ComfyUI's
-"normal"; others stay below 1.6."""
+"""With 4, 8 and 20 steps, ComfyUI's "normal", "ddim_uniform", "kl_optimal" and "linear_quadratic"
+have leaps, mostly the last step before the noise ends. Steps of its other schedules are at most
+2.02 times as long as the one before ("beta")."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def _measure(
         if len(measured.st_lpips) == len(plain):
             continue
         made, own = make_clips(model, variant, batches, regime)
-        measured.squared_error = (made - plain).square().flatten(1).mean(1).tolist()
+        measured.squared_error = metrics.squared_error(made, plain).tolist()
         measured.st_lpips = perceptual.st_lpips_of_clips(made, plain).tolist()
         measured.flicker = metrics.flicker(made, plain).tolist()
         measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs

@@ -105,13 +105,7 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
             if not one.squared_error or computes not in of_calls:
                 continue
             share = 1.0 if one.calls is None else one.calls
-            name = one.name
-            if behind:
-                name = f"EasyCache, {_tell_share(share)} of the calls" + f", {behind}" * (
-                    behind != PLAIN
-                )
-            elif computes == PLAIN:
-                name = f"plain, {_tell_share(share)} of the steps"
+            name = _name_row(one, share, behind)
             times[name] = of_calls[computes] * share
             found.setdefault(name, {})[regime] = one
     rows = [Row(name, times[name], found[name]) for name in found if times[name] < 1]
@@ -136,6 +130,15 @@ def _list_cached(report: Report) -> dict[str, str]:
         name_cache(threshold, name): f"Token {named[name]}" if named[name] else PLAIN
         for name, threshold in report.thresholds.items()
     }
+
+
+def _name_row(one: VariantReport, share: float, behind: str | None) -> str:
+    """share: of the calls. behind: the variant that EasyCache is put behind, None without it."""
+    if behind == PLAIN:
+        return f"EasyCache, {_tell_share(share)} of the calls"
+    if behind:
+        return f"EasyCache, {_tell_share(share)} of the calls, {behind}"
+    return f"plain, {_tell_share(share)} of the steps" if one.kind == "yardstick" else one.name
 
 
 def _tell_share(share: float) -> str:

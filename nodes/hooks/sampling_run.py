@@ -40,8 +40,9 @@ def wrap_run(
     options = guider.model_options["transformer_options"]
     attached: Attached = options[KEY]
     sampling = guider.model_patcher.get_model_object("model_sampling")
-    log_snr = sigma_to_half_log_snr(sigmas.cpu(), sampling).tolist()
-    run = Run(tuple(sigmas.tolist()), turns=Turns(find_leaps(log_snr)))
+    levels = sigmas.cpu()
+    leaps = find_leaps(sigma_to_half_log_snr(levels, sampling).tolist())
+    run = Run(tuple(levels.tolist()), turns=Turns(leaps))
     options[KEY] = replace(attached, run=run)
     try:
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)

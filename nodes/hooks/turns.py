@@ -1,8 +1,7 @@
-"""The turns of a run: how often something was drawn before, so that what is drawn can go round."""
+"""The turns of a run: how often the run drew before, so that what is drawn can go round."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 
@@ -16,15 +15,13 @@ class Turns:
     """
 
     leaps: frozenset[int] = frozenset()
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
-    _levels: dict[int, float] = field(default_factory=dict)
+    _numbers: dict[tuple[int, float], int] = field(default_factory=dict)
     _held: set[int] = field(default_factory=set)
 
     def count(self, prediction: int, sigma: float, step: int) -> int:
         """The turn of this prediction: how many came before it, but for those of leaps."""
         # Some guiders do not say that a prediction begins; then the noise level tells them apart.
         number = self._numbers.setdefault((prediction, sigma), len(self._numbers))
-        self._levels.setdefault(number, sigma)
         if number and step in self.leaps:
             self._held.add(number)
         return number - len(self._held)
@@ -32,4 +29,5 @@ class Turns:
     @property
     def first_sigma(self) -> float:
         """The noise level of the first prediction that was counted."""
-        return self._levels[0]
+        _, sigma = next(iter(self._numbers))
+        return sigma

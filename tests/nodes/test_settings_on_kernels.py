@@ -21,16 +21,16 @@ from benchmarks.random_models import build_model
 WAN = VIDEOS[0]
 SIZE = (18, 24)
 SETTINGS = {
-    "merge": ("merge", {"matching": "random"}),
-    "merge keys": ("merge", {"matching": "random", "target": "keys and values"}),
+    "merge": ("merge", {"matching": "random", "seed": 1}),
+    "merge keys": ("merge", {"matching": "random", "target": "keys and values", "seed": 1}),
     "interleaved": ("downsample", {"local_window": "off"}),
     "stratified": ("downsample", {"local_window": "off", "method": "stratified"}),
     "window": ("downsample", {"local_window": "8"}),
 }
-"""Matching does not look at the tokens: rounding could change it."""
-BOUNDS = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 3e-2}
-"""Of the norm of the difference from attention in float64, in that of the picture. Of eight seeds
-in float16 one comes to 8e-3 when tokens are merged, the others to 2e-3."""
+"""Dst tokens are random, but each other token goes to the most similar one. With seed 0 one token
+is about as similar to two, and rounding to float16 decides where it goes."""
+BOUNDS = {torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 3e-2}
+"""Of the norm of the difference from attention in float64, in that of the picture."""
 
 
 @cache
