@@ -72,6 +72,21 @@ def find_step(sigma: float, sigmas: tuple[float, ...]) -> int:
     return max(0, sum(listed >= sigma - tolerance for listed in sigmas) - 1)
 
 
+def count_steps_before(sigmas: Sequence[float], sigma_max: float) -> int | None:
+    """How many steps of a schedule are taken to lie before a run of it.
+
+    A run that does not begin with noise alone is taken for the second half of a schedule, whose
+    first half had as many steps: so do models for video that come in two parts (Wan 2.2). A run of
+    less than two steps says nothing of the schedule: None.
+
+    sigmas: of the run. sigma_max: of the model.
+    """
+    steps = len(sigmas) - 1
+    if steps < 2:
+        return None
+    return 0 if sigmas[0] > 0.99 * sigma_max else steps
+
+
 def find_leaps(log_snr: Sequence[float]) -> frozenset[int]:
     """Numbers of the steps that are more than ``LEAP`` times as long as the one before.
 

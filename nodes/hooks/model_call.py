@@ -122,12 +122,8 @@ class ModelCall:
     run: Run
 
     def make_draws(self, seed: int, of: tuple[int | str, ...], device: torch.device) -> Draws:
-        """The draws of one layer, or of what ``of`` names.
-
-        By the noise level at which the run began: where a schedule is sampled in several passes,
-        each of them counts its turns from 0 on, and is not to draw the same as the one before.
-        """
-        return Draws((seed, self.run.turns.first_sigma, *of), device, self.turn)
+        """The draws of one layer, or of what ``of`` names."""
+        return Draws((seed, *self.run.turns.origin, *of), device, self.turn)
 
 
 class Architecture(Protocol):

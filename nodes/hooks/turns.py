@@ -11,10 +11,12 @@ class Turns:
 
     Calls on several devices may count the same prediction at once, see ``Run``.
 
-    leaps: numbers of the steps that draw as the step before, see ``find_leaps``.
+    leaps: numbers of the steps that draw as the step before, see ``find_leaps``. before: turns
+    that other runs of the schedule had, see ``count_steps_before``; None where that is not known.
     """
 
     leaps: frozenset[int] = frozenset()
+    before: int | None = None
     _numbers: dict[tuple[int, float], int] = field(default_factory=dict)
     _held: set[int] = field(default_factory=set)
 
@@ -24,10 +26,16 @@ class Turns:
         number = self._numbers.setdefault((prediction, sigma), len(self._numbers))
         if number and step in self.leaps:
             self._held.add(number)
-        return number - len(self._held)
+        return (self.before or 0) + number - len(self._held)
 
     @property
-    def first_sigma(self) -> float:
-        """The noise level of the first prediction that was counted."""
+    def origin(self) -> tuple[float, ...]:
+        """What the draws depend on beside the turn.
+
+        Nothing where runs of one schedule go on from each other. Where the turns before are not
+        known, the noise level of the first prediction, so that other runs draw other numbers.
+        """
+        if self.before is not None:
+            return ()
         _, sigma = next(iter(self._numbers))
-        return sigma
+        return (sigma,)

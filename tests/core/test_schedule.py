@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core.schedule import PercentWindow, find_step
+from token_merge.tome_core.schedule import PercentWindow, count_steps_before, find_step
 
 
 def linear(percent: float) -> float:
@@ -59,3 +59,17 @@ def test_float_noise_does_not_change_the_step():
 
 def test_without_listed_sigmas_every_call_is_the_first_step():
     assert find_step(3.0, ()) == 0
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "before"),
+    [
+        ((14.6, 5.0, 1.0, 0.0), 0),
+        ((5.0, 1.0, 0.0), 2),
+        ((14.6, 5.0), None),
+        ((14.6,), None),
+        ((), None),
+    ],
+)
+def test_a_run_that_begins_later_is_taken_for_the_second_half(sigmas, before):
+    assert count_steps_before(sigmas, sigma_max=14.61) == before

@@ -30,8 +30,18 @@ def drawn(monkeypatch):
 
 def test_a_run_goes_on_by_one_turn_in_each_step(model, denoise, drawn):
     denoise(model, steps=4, scheduler="simple")
-    assert len({identity[:2] for identity, _ in drawn}) == 1
+    of_a_step = len(drawn) // 4
+    assert len({identity for identity, _ in drawn}) == of_a_step
     assert list(dict.fromkeys(turn for _, turn in drawn)) == [0, 1, 2, 3]
+
+
+def test_the_second_half_of_a_schedule_goes_on_from_the_first(model, denoise):
+    """As with models that come in two parts, one for each half."""
+    whole = denoise(model, steps=4, scheduler="simple")
+    half = denoise(model, steps=4, scheduler="simple", last_step=2)
+    rest = {"latent": half, "disable_noise": True, "start_step": 2}
+    found = denoise(model, steps=4, scheduler="simple", **rest)
+    torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-4)
 
 
 def test_a_step_that_is_much_longer_than_the_one_before_draws_the_same(model, denoise, drawn):
