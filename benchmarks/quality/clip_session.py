@@ -21,7 +21,6 @@ from .patches import PictureVariant
 from .regimes import Regime
 from .report import Report
 from .sampling import Batch
-from .variants import list_variants
 
 HELD_OUT_SEED = 1
 """Of clips drawn for measuring alone: no clip of these was trained on."""
@@ -34,7 +33,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     Raises RuntimeError where the results in place are of other weights.
     """
     with waiting(console, "Loading the model and the captions"):
-        model = weights.load(options.weights, options.device, torch.bfloat16)
+        model = weights.load(options.weights, options.device, getattr(torch, options.precision))
         mark = weights.fingerprint(weights.load(options.weights, options.device))
         batches = make_batches(options.kept, options.pairs, options.tokens)
     for regime in options.regimes:
@@ -42,11 +41,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
         report = session.open_report(place, mark, options)
         report.settings = {
             "clips": options.pairs,
-            "computed in": "bfloat16",
+            "computed in": session.name_precisions(report.settings, options),
             "tokens": f"{FRAMES} x {options.tokens} x {options.tokens}",
             "sampler": str(regime),
         }
-        variants = list_variants(options.model, regime)
+        with waiting(console, "Listing the variants, with EasyCache's thresholds"):
+            variants = session.list_all(model, batches[0], regime, report, options)
         chosen = session.choose(variants, options.only)
         _measure(model, batches, regime, chosen, report, place, console)
         report.sort([variant.name for variant in variants])

@@ -119,6 +119,12 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help='variants, as the table names them, or several by a pattern: "plain*"; default: all',
     )
+    measure.add_argument(
+        "--precision",
+        choices=["bfloat16", "float32"],
+        default="bfloat16",
+        help="of the model; some processors are very slow in bfloat16 (default: %(default)s)",
+    )
     measure.add_argument("--rounds", type=int, default=3, metavar="N", help="of timing")
     measure.add_argument(
         "--note", metavar="TEXT", help="kept in the file: what its numbers are to be read with"
