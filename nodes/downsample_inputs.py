@@ -50,7 +50,7 @@ def list_inputs() -> list[io.Input]:
             options=list(WINDOWS),
             default="auto",
             tooltip="Side, in tokens, of the neighbourhood around each query in which all keys "
-            "stay exact. factor then acts on the keys farther away. auto: 16 on transformers, off "
+            "stay exact. factor then acts on the keys farther away. auto: 12 on transformers, off "
             "on UNets, where it does not pay.",
         ),
         *inputs.percent_window("downsampling"),

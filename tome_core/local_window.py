@@ -67,9 +67,9 @@ class LocalWindow:
 def fit_box(grid: TokenGrid, side: int) -> Sides:
     """Sides of a box that is at most ``side`` long, and at most half as long as the grid.
 
-    In time it is a quarter as long: a frame of a video model's latent is several of the video.
+    In time it is two fifths as long: a frame of a video model's latent is several of the video.
     """
-    wanted = ceil(side / 4), side, side
+    wanted = ceil(side * 2 / 5), side, side
     frames, height, width = (
         min(each, ceil(length / 2)) for each, length in zip(wanted, grid.sides, strict=True)
     )
@@ -81,14 +81,15 @@ def fit_box(grid: TokenGrid, side: int) -> Sides:
 def place_windows(
     stream: Stream, smaller: TokenGrid, box: Sides, device: torch.device
 ) -> LocalWindow:
-    """Tiles of half a box's sides that cover the picture, each in the middle of its box.
+    """Tiles that cover the picture, each in the middle of its box.
 
-    smaller: the grid of the kept tokens.
+    The margin around a tile is a sixth of its box. With wider margins more keys are copied for each
+    query, and little is gained, see docs/quality.md. smaller: the grid of the kept tokens.
     """
     grid = stream.grid
     tiles, boxes, cells = [], [], []
     for length, fewer, side in zip(grid.sides, smaller.sides, box, strict=True):
-        count = ceil(length / max(1, side // 2))
+        count = ceil(length / max(1, side - 2 * ceil(side / 6)))
         tile = ceil(length / count)
         margin = (side - tile) // 2
         own = min(length, tile + 2 * margin)

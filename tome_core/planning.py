@@ -33,8 +33,8 @@ were no nearer to plain (measured with a prototype on the small trained Flux, 64
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start more than a hundred kernels: at 4,096 tokens a block is 0.89x and 0.64x as fast, or 0.97x
-and 0.94x where launches hide. Where the user asks for a window, it is there all the same."""
+they start more than a hundred kernels: at 4,096 tokens a block is 0.93x and 0.69x as fast, or 1.00x
+and 0.97x where launches hide. Where the user asks for a window, it is there all the same."""
 
 LEAST_FOR_MERGING = {"cuda": 1024}
 """By device: with fewer tokens merging gains nothing by the same estimates, even where launches

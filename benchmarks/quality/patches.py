@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, Protocol, get_args
 
 from comfy.model_patcher import ModelPatcher
+from token_merge.nodes.hooks.transformer.attention import Block
 from token_merge.tome_core.settings import Target
 
 from .. import ours
@@ -76,7 +77,7 @@ def downsample(factor: float, **inputs: Any) -> Patch:
     return partial(ours.apply, "TokenDownsampleAdvanced", factor=float(factor), **(simple | inputs))
 
 
-def windows(factor: float, side: int = 16, **inputs: Any) -> Patch:
+def windows(factor: float, side: int = Block.local_window, **inputs: Any) -> Patch:
     """Token Downsample with local windows of ``side`` tokens."""
     chosen = {"method": "interleaved", "local_window": str(side)} | inputs
     return downsample(factor, **chosen)

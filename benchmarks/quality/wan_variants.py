@@ -11,6 +11,7 @@ def list_variants() -> list[PictureVariant]:
         PictureVariant("Token Downsample ×2, window", "ours", windows(2)),
         PictureVariant("Token Downsample ×2.25, window", "ours", windows(2.25)),
         PictureVariant("Token Downsample ×2.5, window", "ours", windows(2.5)),
+        PictureVariant("Token Downsample ×3, window", "ours", windows(3)),
         PictureVariant("Token Downsample ×2, window 8", "ours", windows(2, 8)),
         PictureVariant(
             "Token Downsample ×2, half the frames",

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from comfy.model_patcher import ModelPatcher
 from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY
+from token_merge.nodes.hooks.transformer.attention import Block
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
@@ -22,7 +23,7 @@ from .. import ours
 from ..settings import Setting
 from .attention_watch import tokens_dim
 
-SIDE = 16
+SIDE = Block.local_window
 """Of the window, in tokens: the node's choice on transformers."""
 
 WINDOWS_2 = Setting("local windows, downsample ×2 beyond", "keys and values", factor=2)

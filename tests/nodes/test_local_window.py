@@ -20,13 +20,13 @@ def test_auto_is_off_on_unets(unet, token_downsample, denoise):
     assert torch.equal(auto, off)
 
 
-def test_auto_is_16_on_transformers(flux, token_downsample, denoise):
+def test_auto_is_12_on_transformers(flux, token_downsample, denoise):
     size = (70, 70)  # 35 x 35 tokens
-    auto, sixteen, off = (
+    auto, twelve, off = (
         denoise(token_downsample(flux, local_window=side), size=size, steps=1)
-        for side in ("auto", "16", "off")
+        for side in ("auto", "12", "off")
     )
-    assert torch.equal(auto, sixteen)
+    assert torch.equal(auto, twelve)
     assert not torch.equal(auto, off)
 
 

@@ -43,7 +43,7 @@ def make_stream(family, run, kinds):
 def plan_block(stream, sigma, number):
     """By the node's defaults."""
     draws = Draws((0, sigma, "block", number), CPU)
-    return plan_layer(DownsampleSettings(), LayerTokens(stream, None, draws, local_window=16))
+    return plan_layer(DownsampleSettings(), LayerTokens(stream, None, draws, local_window=12))
 
 
 def is_output(plan, call):

@@ -11,6 +11,7 @@ from comfy.model_patcher import ModelPatcher
 
 from ... import ours
 from ..diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
+from ..windows import SIDE
 from .block_calls import Patch
 from .blocks import Block, UNetBlock
 from .transformer_blocks import FluxBlock, WanBlock
@@ -25,7 +26,7 @@ class Setting:
 def _downsample(model: ModelPatcher) -> ModelPatcher:
     """At its defaults, with the local window of transformers also where it is too small to pay."""
     is_unet = isinstance(model.model.diffusion_model, UNetModel)
-    inputs = {} if is_unet else {"local_window": "16"}
+    inputs = {} if is_unet else {"local_window": str(SIDE)}
     return ours.apply("TokenDownsampleAdvanced", model, **inputs)
 
 

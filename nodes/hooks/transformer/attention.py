@@ -39,7 +39,7 @@ class Block:
     total: int
 
     downsample = 1
-    local_window = 16
+    local_window = 12
 
     @property
     def key(self) -> tuple[int | str, ...]:
