@@ -49,7 +49,7 @@ MODES = {
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 BOUND, BOUND_OF_WINDOWS = 2.5, 8.0
-"""Most error, as a multiple of plain's (0.9 to 1.9 were measured, and 2.8 to 6.8 with local
+"""Most error, as a multiple of plain's (0.9 to 1.9 were measured, and 2.9 to 7.2 with local
 windows). Means of values are rounded once more than values are. With local windows drawn keys are
 read and taken off again, and each stands for several tokens."""
 

@@ -186,7 +186,7 @@ def streams(draw: st.DrawFn, grid: st.SearchStrategy[TokenGrid]) -> Stream:
 
 
 def make_layer(
-    settings: Settings, stream: Stream, metric: Tensor, level: int = 0, of_model: int = 16
+    settings: Settings, stream: Stream, metric: Tensor, level: int = 0, of_model: int = 12
 ) -> LayerTokens:
     """A layer of a model with three resolutions. level: which one it has."""
     resolutions = (1, 2, 4)
