@@ -75,9 +75,9 @@ def find_step(sigma: float, sigmas: tuple[float, ...]) -> int:
 def count_steps_before(sigmas: Sequence[float], sigma_max: float) -> int | None:
     """How many steps of a schedule are taken to lie before a run of it.
 
-    A run that does not begin with noise alone is taken for the second half of a schedule, whose
-    first half had as many steps: so do models for video that come in two parts (Wan 2.2). A run of
-    less than two steps says nothing of the schedule: None.
+    A run that does not begin with noise alone is taken for the second half of a schedule, after a
+    first half of as many steps. Video models that come in two parts (Wan 2.2) are sampled so. A run
+    of less than two steps says nothing of the schedule: None.
 
     sigmas: of the run. sigma_max: of the model.
     """
