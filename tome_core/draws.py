@@ -21,7 +21,7 @@ Flood, "Fast splittable pseudorandom number generators", 2014)."""
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws that depend on ``identity`` alone, such as (seed, sigma, layer).
+    """Draws that depend on ``identity`` alone, such as (seed, layer).
 
     device: where the numbers are computed and used. turn: how often the run drew before; what is
     drawn may go round with it (see ``Cells.draw``).
