@@ -46,9 +46,9 @@ def error(node: str, *, kind: str = "unet", sampler: str = "euler", **inputs: An
     return float(metrics.squared_error(pictures(kind, sampler, node, **inputs), plain).mean())
 
 
-def drawn_error(**inputs: Any) -> float:
+def drawn_error(method: str = "stratified", **inputs: Any) -> float:
     """Of Token Downsample's drawn keys, the mean over three seeds: one differs by half."""
-    errors = [error(DOWNSAMPLE, method="stratified", seed=seed, **inputs) for seed in range(3)]
+    errors = [error(DOWNSAMPLE, method=method, seed=seed, **inputs) for seed in range(3)]
     return sum(errors) / 3
 
 
@@ -76,8 +76,7 @@ def test_drawn_keys_err_less_with_a_sampler_that_extrapolates_from_step_to_step(
 
 @pytest.mark.parametrize("factor", [2.0, 4.0])
 def test_interleaved_keys_err_less_than_those_that_all_queries_share(factor: float) -> None:
-    shared = error(DOWNSAMPLE, factor=factor, method="stratified")
-    assert 0 < error(DOWNSAMPLE, factor=factor, method="interleaved") < shared
+    assert 0 < drawn_error("interleaved", factor=factor) < drawn_error(factor=factor)
 
 
 def test_weighing_merged_keys_by_their_size_halves_the_error_or_more() -> None:
