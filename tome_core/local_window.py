@@ -83,8 +83,9 @@ def place_windows(
 ) -> LocalWindow:
     """Tiles that cover the picture, each in the middle of its box.
 
-    The margin around a tile is a sixth of its box. With wider margins more keys are copied for each
-    query, and little is gained, see docs/quality.md. smaller: the grid of the kept tokens.
+    The margin around a tile is a sixth of its box, rounded up. With wider margins more keys are
+    copied for each query, and little is gained, see docs/quality.md. smaller: the grid of the kept
+    tokens.
     """
     grid = stream.grid
     tiles, boxes, cells = [], [], []
