@@ -58,7 +58,8 @@ def _train(options: argparse.Namespace, console: Console) -> None:
 
     recipe = ON_GPU if options.device == "cuda" else ON_CPU[options.model]
     shape = SHAPES[options.model]()
-    run = TrainingRun(recipe, options.kept, torch.device(options.device), shape)
+    device, dtype = torch.device(options.device), getattr(torch, options.precision)
+    run = TrainingRun(recipe, options.kept, device, shape, dtype=dtype)
     _print_end(train(run, options.weights, console), options, console)
 
 
@@ -86,8 +87,8 @@ def _distil(options: argparse.Namespace, console: Console) -> None:
         from .pairs import Pairs
 
     recipe = DISTILLED[options.model]
-    device = torch.device(options.device)
-    run = DistillationRun(recipe, options.kept, device, options.model, options.teacher)
+    device, dtype = torch.device(options.device), getattr(torch, options.precision)
+    run = DistillationRun(recipe, options.kept, device, options.model, options.teacher, dtype=dtype)
     _print_end(distil(run, options.weights, console), options, console)
     with waiting(console, "Comparing pictures with the teacher's"):
         teacher, student = (weights.load(file, device) for file in (run.teacher, options.weights))

@@ -35,6 +35,8 @@ def parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     draw = actions.add_parser("draw", help="plots, contact sheets and sample sheets as PNG")
     _add_common(train, kept, [model for model in WEIGHTS if model not in TEACHERS])
     _add_common(distil, kept, [*TEACHERS])
+    for action in (train, distil, measure):
+        _add_precision(action)
     for action in (measure, draw):
         _add_common(action, kept, [*WEIGHTS])
         _add_results(action)
@@ -59,6 +61,15 @@ def _add_common(action: argparse.ArgumentParser, kept: Path, models: list[str]) 
     action.add_argument("--weights", type=_path, metavar="FILE", help="default: ours")
     action.add_argument(
         "--kept", type=_path, default=kept, metavar="DIR", help="pictures and checkpoints"
+    )
+
+
+def _add_precision(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--precision",
+        choices=["bfloat16", "float32"],
+        default="bfloat16",
+        help="of the model; some processors are very slow in bfloat16 (default: %(default)s)",
     )
 
 
@@ -118,12 +129,6 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         help='variants, as the table names them, or several by a pattern: "plain*"; default: all',
-    )
-    measure.add_argument(
-        "--precision",
-        choices=["bfloat16", "float32"],
-        default="bfloat16",
-        help="of the model; some processors are very slow in bfloat16 (default: %(default)s)",
     )
     measure.add_argument("--rounds", type=int, default=3, metavar="N", help="of timing")
     measure.add_argument(

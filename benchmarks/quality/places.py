@@ -11,9 +11,12 @@ HERE = Path(__file__).absolute().parent
 SPEED_RESULTS = HERE.parent / "speed" / "results" / "amd-epyc"
 """Where the benchmark's speed-ups on full-width SD 1.5 are."""
 
+CLIP_FRAMES = 9
+"""``trained.motion.FRAMES``, which is not to be imported for a folder's name."""
+
 
 def find_results(model: str, tokens: int) -> Path:
-    """Of pictures with this many tokens a side."""
+    """Of pictures, or of clips' frames, with this many tokens a side."""
     return HERE / "results" / f"{_prefix(model)}{tokens}x{tokens}-tokens"
 
 
@@ -24,7 +27,7 @@ def list_results(folder: Path, model: str) -> list[Path]:
 
 
 def _prefix(model: str) -> str:
-    return "" if model == "unet" else f"{model}-"
+    return {"unet": "", "wan": f"wan-{CLIP_FRAMES}x"}.get(model, f"{model}-")
 
 
 def of_regime(folder: Path, regime: Regime) -> Path:

@@ -144,7 +144,8 @@ class Clip:
     """A picture, or a video of several frames, and how a transformer is measured with it.
 
     name: as the command line has it. height, width: in pixels. rounds, attention_rounds: of the
-    whole model and of attention alone. warm_up: see ``Session.measure``.
+    whole model and of attention alone. warm_up: see ``Session.measure``. is_long: a call takes
+    minutes, so that only whole calls of our nodes are measured beside plain's.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Clip:
     frames: int = 1
     prompt_tokens: int = 512
     warm_up: bool = True
+    is_long: bool = False
 
     @property
     def stream(self) -> Stream:

@@ -20,11 +20,11 @@ from .results import Case, Measured
 from .sampling import Request, Timing, run
 from .session import Runner, Session
 from .variants import PLAIN, Variant
-from .windows import WINDOWS_2
+from .windows import WINDOWS_2, WINDOWS_3
 
 
 def measure(session: Session, clips: Sequence[Clip], environment: Environment) -> None:
-    """Whole calls of every clip, then attention alone: two cases per clip."""
+    """Whole calls of every clip, then attention alone: two cases per clip, one of a long one."""
     model: ModelPatcher | None = None
     built = None
     for clip in clips:
@@ -38,6 +38,8 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
     model = None
     gc.collect()
     for clip in clips:
+        if clip.is_long:
+            continue
         stage = transformer_stage.build(clip, environment)
         name = clip.transformer.attention_in(environment)
         case = _case("transformer attention", name, clip, environment)
@@ -66,7 +68,10 @@ def _measure(session: Session, case: Case, clip: Clip, rounds: int, model: Model
 
 
 def list_variants(clip: Clip) -> list[Variant]:
-    """Plain, then both nodes at their defaults, each with its limit."""
+    """Plain, then both nodes at their defaults, each with its limit unless calls are long.
+
+    Last, local windows with fewer keys beyond.
+    """
     found = [PLAIN]
     for setting, node in (
         (settings.MERGE_ALL, ours.token_merge),
@@ -77,9 +82,10 @@ def list_variants(clip: Clip) -> list[Variant]:
         found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
     cut_out = partial(windows.with_tiles_cut_out, setting=WINDOWS_2, stream=clip.stream)
     found.append(Variant("limit", "limit", cut_out, WINDOWS_2))
-    of_windows = partial(windows.with_windows, setting=WINDOWS_2)
-    found.append(Variant("ours", "ours", of_windows, WINDOWS_2))
-    return found
+    for setting in (WINDOWS_2, WINDOWS_3):
+        of_windows = partial(windows.with_windows, setting=setting)
+        found.append(Variant("ours", "ours", of_windows, setting))
+    return [each for each in found if not (clip.is_long and each.kind == "limit")]
 
 
 def _downsample(model: ModelPatcher, setting: Setting) -> ModelPatcher:

@@ -73,14 +73,16 @@ CPU_CLIPS = (
     Clip("flux-1024", FLUX_SHAPED, 1024, 1024, 2, 3),
     Clip("flux-2048", FLUX_SHAPED, 2048, 2048, 1, 1, warm_up=False),
     Clip("wan-480p", WAN_SHAPED, 480, 832, 1, 1, frames=81, warm_up=False),
+    Clip("wan-720p", WAN_SHAPED, 720, 1280, 1, 1, frames=81, warm_up=False, is_long=True),
 )
 CUDA_CLIPS = tuple(
-    replace(clip, rounds=10, attention_rounds=20, warm_up=True) for clip in CPU_CLIPS
+    replace(clip, rounds=10, attention_rounds=20, warm_up=True, is_long=False) for clip in CPU_CLIPS
 )
 QUICK_CLIPS = (
     Clip("flux-1024", FLUX_SHAPED, 128, 128, 1, 2, prompt_tokens=12),
     Clip("flux-2048", FLUX_SHAPED, 200, 152, 1, 1, prompt_tokens=12, warm_up=False),
     Clip("wan-480p", WAN_SHAPED, 96, 128, 1, 1, frames=9, prompt_tokens=12, warm_up=False),
+    Clip("wan-720p", WAN_SHAPED, 112, 160, 1, 1, 13, 12, warm_up=False, is_long=True),
 )
 
 ON_PHOTOGRAPHS = ("similarity", "correction")

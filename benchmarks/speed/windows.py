@@ -26,7 +26,10 @@ from .attention_watch import tokens_dim
 SIDE = Block.local_window
 """Of the window, in tokens: the node's choice on transformers."""
 
-WINDOWS_2 = Setting("local windows, downsample ×2 beyond", "keys and values", factor=2)
+WINDOWS_2, WINDOWS_3 = (
+    Setting(f"local windows, downsample ×{factor} beyond", "keys and values", factor=factor)
+    for factor in (2, 3)
+)
 
 
 def with_windows(model: ModelPatcher, setting: Setting) -> ModelPatcher:

@@ -14,9 +14,10 @@ from .target import answer, compute_target
 
 @dataclass(frozen=True)
 class Denoising:
-    """An ``Objective``."""
+    """An ``Objective``. dtype: what the network computes in."""
 
     batches: Batches
+    dtype: torch.dtype = torch.bfloat16
 
     def compute_loss(self, network: nn.Module, step: int, device: torch.device) -> Tensor:
         """Mean squared error of the predicted velocity on the batch of this step."""
@@ -26,5 +27,5 @@ class Denoising:
         levels = (batch.spread * last / len(batch.spread)).long().clamp(max=last - 1).to(device)
         sigmas = sampling.sigmas.to(batch.latent)[levels]  # (B,)
         noised = sampling.noise_scaling(sigmas, batch.noise, batch.latent)
-        output = answer(network, sampling, sigmas, noised, batch.context)
+        output = answer(network, sampling, sigmas, noised, batch.context, self.dtype)
         return F.mse_loss(output, compute_target(sampling, sigmas, noised, batch.latent))

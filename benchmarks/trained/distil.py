@@ -24,6 +24,7 @@ from .training import Trainer
 class DistillationRun:
     """model: the student's name. teacher: its weights. folder: for the examples and the checkpoint.
     device: where to train. examples: how many, by default as many as the published weights saw.
+    dtype: what both networks compute in.
     """
 
     recipe: Recipe
@@ -32,6 +33,7 @@ class DistillationRun:
     model: str
     teacher: Path
     examples: int | None = None
+    dtype: torch.dtype = torch.bfloat16
 
 
 def distil(
@@ -59,7 +61,7 @@ def _prepare(run: DistillationRun, stored: weights.Stored) -> KeptTraining:
     network = student.model.diffusion_model
     network.requires_grad_(True)
     batches = Batches.make(student, data, run.recipe, run.folder)
-    objective = Distillation(batches, teacher.model.diffusion_model)
+    objective = Distillation(batches, teacher.model.diffusion_model, run.dtype)
     mark = weights.fingerprint(teacher)
     return KeptTraining(
         Trainer(objective, run.recipe),

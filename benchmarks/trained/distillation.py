@@ -28,10 +28,11 @@ STEPS_OF_TEACHER = 4
 
 @dataclass(frozen=True)
 class Distillation:
-    """An ``Objective``. teacher: its weights stay as they are."""
+    """An ``Objective``. teacher: its weights stay as they are. dtype: what both compute in."""
 
     batches: Batches
     teacher: nn.Module
+    dtype: torch.dtype = torch.bfloat16
 
     def compute_loss(self, network: nn.Module, step: int, device: torch.device) -> Tensor:
         """Mean squared error of the student's velocity, each example on a segment of its own."""
@@ -40,9 +41,9 @@ class Distillation:
         segments = (batch.spread * STEPS / len(batch.spread)).long().clamp(max=STEPS - 1)
         levels = list_segments(sampling).to(batch.latent)[segments].T  # (n + 1, B)
         before = sampling.noise_scaling(levels[0], batch.noise, batch.latent)
-        after = walk(self.teacher, sampling, levels, before, batch.context)
+        after = walk(self.teacher, sampling, levels, before, batch.context, self.dtype)
         target = compute_segment_target(sampling, levels[0], levels[-1], before, after)
-        output = answer(network, sampling, levels[0], before, batch.context)
+        output = answer(network, sampling, levels[0], before, batch.context, self.dtype)
         return F.mse_loss(output, target)
 
 
@@ -58,11 +59,16 @@ def list_segments(sampling: Any) -> Tensor:
 
 @torch.no_grad()
 def walk(
-    network: nn.Module, sampling: Any, levels: Tensor, state: Tensor, context: Tensor
+    network: nn.Module,
+    sampling: Any,
+    levels: Tensor,
+    state: Tensor,
+    context: Tensor,
+    dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
     """Where Euler steps over ``levels``, (n + 1, B), lead from ``state``, (B, C, ...)."""
     for sigmas, following in pairwise(levels):
-        output = answer(network, sampling, sigmas, state, context)
+        output = answer(network, sampling, sigmas, state, context, dtype)
         denoised = sampling.calculate_denoised(sigmas, output, state)
         ahead = 1 - following / sigmas
         state = state + (denoised - state) * ahead.view(-1, *[1] * (state.ndim - 1))

@@ -9,11 +9,16 @@ from torch import Tensor, nn
 
 
 def answer(
-    network: nn.Module, sampling: Any, sigmas: Tensor, noised: Tensor, context: Tensor
+    network: nn.Module,
+    sampling: Any,
+    sigmas: Tensor,
+    noised: Tensor,
+    context: Tensor,
+    dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
-    """What ``network`` answers, computed in bfloat16. sigmas: (B,). noised: (B, C, ...)."""
+    """What ``network`` answers, computed in ``dtype``. sigmas: (B,). noised: (B, C, ...)."""
     state = sampling.calculate_input(sigmas, noised)
-    with torch.autocast(noised.device.type, torch.bfloat16):
+    with torch.autocast(noised.device.type, dtype, enabled=dtype != torch.float32):
         output: Tensor = network(state, sampling.timestep(sigmas).float(), context=context)
     return output.float()
 

@@ -27,7 +27,7 @@ SCALED_BY = 1000
 @dataclass(frozen=True)
 class TrainingRun:
     """folder: for the examples and the checkpoint. device: where to train. examples: how many,
-    by default as many as the published weights saw.
+    by default as many as the published weights saw. dtype: what the network computes in.
     """
 
     recipe: Recipe
@@ -35,6 +35,7 @@ class TrainingRun:
     device: torch.device
     shape: Shape = field(default_factory=UNetShape)
     examples: int | None = None
+    dtype: torch.dtype = torch.bfloat16
 
     @property
     def checkpoint(self) -> Path:
@@ -61,6 +62,6 @@ def _prepare(run: TrainingRun, data: Examples) -> KeptTraining:
     model = build_network(run.shape, scales, seed=run.recipe.seed, device=run.device)
     network = model.model.diffusion_model
     network.requires_grad_(True)
-    objective = Denoising(Batches.make(model, data, run.recipe, run.folder))
+    objective = Denoising(Batches.make(model, data, run.recipe, run.folder), run.dtype)
     state = TrainingState.start(network, run.recipe)
     return KeptTraining(Trainer(objective, run.recipe), state, run.shape, scales, run.checkpoint)

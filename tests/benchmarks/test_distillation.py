@@ -102,7 +102,10 @@ def test_the_student_learns_the_noise_levels_that_comfyui_samples_it_at(teacher:
     torch.testing.assert_close(segments[:, -1], levels[1:])
 
 
-def test_the_teacher_walks_as_comfyui_samples(teacher: Path) -> None:
+@pytest.mark.parametrize(("dtype", "error"), [(torch.bfloat16, 1e-3), (torch.float32, 1e-9)])
+def test_the_teacher_walks_as_comfyui_samples_in_single_precision(
+    teacher: Path, dtype: torch.dtype, error: float
+) -> None:
     model = weights.load(teacher)
     schedule = model.get_model_object("model_sampling")
     prompts = torch.randn(2, 77, 128, generator=torch.Generator().manual_seed(0))
@@ -112,9 +115,9 @@ def test_the_teacher_walks_as_comfyui_samples(teacher: Path) -> None:
     state = batch.noise()
     for segment in distillation.list_segments(schedule):
         levels = segment[:, None].expand(-1, 2)
-        state = distillation.walk(model.model.diffusion_model, schedule, levels, state, prompts)
-    # bfloat16 against single precision
-    assert (state - sampled).square().mean() < 1e-3 * sampled.var()
+        network = model.model.diffusion_model
+        state = distillation.walk(network, schedule, levels, state, prompts, dtype)
+    assert (state - sampled).square().mean() < error * sampled.var()
 
 
 def test_a_student_comes_nearer_to_its_teachers_runs(teacher: Path, tmp_path: Path) -> None:
@@ -203,9 +206,10 @@ def test_a_student_is_held_against_fewer_steps_and_not_against_more() -> None:
 
 
 def test_results_of_the_student_are_not_taken_for_the_teachers(tmp_path: Path) -> None:
-    for model in ("unet", "flux", MODEL):
+    models = ("unet", "flux", "wan", MODEL)
+    for model in models:
         (tmp_path / places.find_results(model, 32).name).mkdir()
-    for model in ("unet", "flux", MODEL):
+    for model in models:
         (found,) = places.list_results(tmp_path, model)
         assert found.name == places.find_results(model, 32).name
 

@@ -13,7 +13,7 @@ from benchmarks.trained.examples import SOURCES
 from benchmarks.trained.flux import FluxShape
 from benchmarks.trained.network import SHAPES, Shape, build_network
 from benchmarks.trained.recipe import Recipe, Stage
-from benchmarks.trained.target import compute_target
+from benchmarks.trained.target import answer, compute_target
 from benchmarks.trained.unet import UNetShape
 from benchmarks.trained.wan import WanShape
 
@@ -77,6 +77,21 @@ def test_training_asks_for_the_answer_that_comfyui_reads_the_picture_from(shape:
     else:  # rectified flow, arXiv 2209.03003
         published = noise - latent
     torch.testing.assert_close(answer, published, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_network_answers_in_the_precision_of_the_training(dtype: torch.dtype) -> None:
+    model = build_network(NARROW[0], torch.ones(12))
+    computed: list[torch.dtype] = []
+
+    def network(x: torch.Tensor, *_: object, context: torch.Tensor) -> torch.Tensor:
+        computed.append((x @ x).dtype)
+        return x
+
+    schedule = model.get_model_object("model_sampling")
+    noised, prompts = torch.ones(2, 12, 4, 4), torch.ones(2, 77, 8)
+    answer(network, schedule, torch.ones(2), noised, prompts, dtype)
+    assert computed == [dtype]
 
 
 @pytest.mark.parametrize("shape", NARROW)
