@@ -70,7 +70,13 @@ def _times(options: argparse.Namespace, console: Console) -> None:
 
     document = loading.ROOT / "docs" / "quality.md"
     text = document.read_text(encoding="utf-8")
-    for table in write_tables(Results.read(options.speed).cases):
+    tables = write_tables(Results.read(options.speed).cases)
+    if not tables:
+        raise RuntimeError(
+            f"--speed is {options.speed}, where no shape of the document was timed; "
+            "expected a folder with results of `python -m devtools bench`"
+        )
+    for table in tables:
         console.print(table, soft_wrap=True, highlight=False, markup=False)
         text = replace_table(text, table, known_by=2)
     document.write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.markdown import replace_table
+from benchmarks.quality import cli
 from benchmarks.quality.equal_time import (
     SHAPES,
     Row,
@@ -101,6 +102,14 @@ def test_the_document_has_the_tables_of_the_results() -> None:
     tables = write_tables(Results.read(SPEED_RESULTS).cases)
     assert len(tables) == len(SHAPES)
     assert all(table in document for table in tables)
+
+
+def test_a_folder_without_timed_shapes_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["times", "--speed", str(tmp_path)], tmp_path) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"--speed is {tmp_path}" in said and "expected a folder with results" in said
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
