@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,6 +14,13 @@ LEAP = 2.5
 """With 4, 8 and 20 steps, ComfyUI's "normal", "ddim_uniform", "kl_optimal" and "linear_quadratic"
 have leaps, mostly the last step before the noise ends. Steps of its other schedules are at most
 2.02 times as long as the one before ("beta")."""
+
+UNEVEN = 0.1
+"""By what share of their mean the steps of an even schedule may differ: models know a thousand
+noise levels or more, and a schedule takes the nearest."""
+
+SHORT_END = 0.005
+"""What an even schedule may leave for its last step. ComfyUI's "normal" ends so."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +80,39 @@ def find_step(sigma: float, sigmas: tuple[float, ...]) -> int:
     return max(0, sum(listed >= sigma - tolerance for listed in sigmas) - 1)
 
 
-def count_steps_before(sigmas: Sequence[float], sigma_max: float) -> int | None:
+def find_share_left(sigma: float, levels: Sequence[float]) -> float:
+    """The part of the schedule, 1 to 0, that a sampler has before it at this noise level.
+
+    levels: all that the model knows, ascending, evenly spaced in time.
+    """
+    if sigma <= 0.0:
+        return 0.0
+    above = min(bisect_left(levels, sigma), len(levels) - 1)
+    low, high = levels[max(above - 1, 0)], levels[above]
+    within = min(max((sigma - low) / (high - low), 0.0), 1.0) if high > low else 1.0
+    return (above + within) / len(levels)
+
+
+def count_steps_before(left: Sequence[float]) -> int | None:
     """How many steps of a schedule are taken to lie before a run of it.
 
-    A run that does not begin with noise alone is taken for the second half of a schedule, after a
-    first half of as many steps. Video models that come in two parts (Wan 2.2) are sampled so. A run
-    of less than two steps says nothing of the schedule: None.
+    Video models that come in two parts (Wan 2.2) are sampled in two runs. Where the steps of a run
+    are equally long, the steps before are taken to be as long as these. Where they are not, a run
+    that does not begin with noise alone is taken for the second half of a schedule, after a first
+    half of as many steps. A run of less than two steps says nothing of the schedule: None.
 
-    sigmas: of the run. sigma_max: of the model.
+    left: what is left of the schedule at the run's noise levels, see ``find_share_left``.
     """
-    steps = len(sigmas) - 1
+    steps = len(left) - 1
     if steps < 2:
         return None
-    return 0 if sigmas[0] > 0.99 * sigma_max else steps
+    *lengths, last = (before - after for before, after in pairwise(left))
+    mean = sum(lengths) / len(lengths)
+    ends_short = steps > 2 and left[-2] < SHORT_END
+    compared = lengths if ends_short else [*lengths, last]
+    if mean > 0 and all(abs(each - mean) <= UNEVEN * mean for each in compared):
+        return round((1 - left[0]) / mean)
+    return 0 if left[0] > 0.99 else steps
 
 
 def find_leaps(log_snr: Sequence[float]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from comfy.model_patcher import ModelPatcher, create_model_options_clone
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
-from ...tome_core.schedule import count_steps_before, find_leaps, find_step
+from ...tome_core.schedule import count_steps_before, find_leaps, find_share_left, find_step
 from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
 from .reporting import tell_end, tell_progress, tell_stop
 from .settings_stack import SettingsStack
@@ -42,8 +42,8 @@ def wrap_run(
     sampling = guider.model_patcher.get_model_object("model_sampling")
     levels = sigmas.cpu()
     leaps = find_leaps(sigma_to_half_log_snr(levels, sampling).tolist())
-    before = count_steps_before(levels.tolist(), float(sampling.sigma_max))
-    run = Run(tuple(levels.tolist()), turns=Turns(leaps, before))
+    turns = Turns(leaps, _count_turns_before(levels.tolist(), sampling))
+    run = Run(tuple(levels.tolist()), turns=turns)
     options[KEY] = replace(attached, run=run)
     try:
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
@@ -54,6 +54,15 @@ def wrap_run(
         guider.model_options = original
     tell_end(attached, run)
     return samples
+
+
+def _count_turns_before(sigmas: list[float], sampling: Any) -> int | None:
+    """None where the model does not tell which noise levels it knows."""
+    known = getattr(sampling, "sigmas", None)
+    if known is None:
+        return None
+    known = known.tolist()
+    return count_steps_before([find_share_left(sigma, known) for sigma in sigmas])
 
 
 def wrap_prediction(

@@ -1,7 +1,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core.schedule import PercentWindow, count_steps_before, find_step
+from token_merge.tome_core.schedule import (
+    PercentWindow,
+    count_steps_before,
+    find_share_left,
+    find_step,
+)
 
 
 def linear(percent: float) -> float:
@@ -61,15 +66,43 @@ def test_without_listed_sigmas_every_call_is_the_first_step():
     assert find_step(3.0, ()) == 0
 
 
+LEVELS = [0.1, 0.2, 0.4, 0.8, 1.6]
+
+
 @pytest.mark.parametrize(
-    ("sigmas", "before"),
+    ("sigma", "left"),
+    [(0.0, 0.0), (0.05, 0.2), (0.1, 0.2), (0.3, 0.5), (0.4, 0.6), (1.6, 1.0), (99.0, 1.0)],
+)
+def test_what_is_left_of_a_schedule_is_the_place_among_the_models_levels(sigma, left):
+    assert find_share_left(sigma, LEVELS) == pytest.approx(left)
+
+
+@pytest.mark.parametrize(
+    ("left", "before"),
     [
-        ((14.6, 5.0, 1.0, 0.0), 0),
-        ((5.0, 1.0, 0.0), 2),
-        ((14.6, 5.0), None),
-        ((14.6,), None),
-        ((), None),
+        ((1.0, 0.5, 0.0), 0),
+        ((0.5, 0.25, 0.0), 2),  # the end of 4 steps
+        ((0.75, 0.5, 0.25), 1),  # the middle of them
+        ((0.625, 0.5, 0.375, 0.25, 0.125, 0.0), 3),
+        ((0.376, 0.25, 0.125, 0.001, 0.0), 5),  # "normal", 8 steps
     ],
 )
-def test_a_run_that_begins_later_is_taken_for_the_second_half(sigmas, before):
-    assert count_steps_before(sigmas, sigma_max=14.61) == before
+def test_even_steps_tell_how_many_came_before(left, before):
+    assert count_steps_before(left) == before
+
+
+@pytest.mark.parametrize(
+    ("left", "before"),
+    [((1.0, 0.7, 0.2, 0.0), 0), ((0.7, 0.2, 0.0), 2), ((0.4, 0.1, 0.02, 0.001, 0.0), 4)],
+)
+def test_a_run_of_uneven_steps_is_taken_for_the_second_half(left, before):
+    assert count_steps_before(left) == before
+
+
+@pytest.mark.parametrize("left", [(1.0, 0.0), (1.0,), ()])
+def test_a_run_of_less_than_two_steps_tells_nothing(left):
+    assert count_steps_before(left) is None
+
+
+def test_equal_levels_are_no_even_schedule():
+    assert count_steps_before((0.5, 0.5, 0.5)) == 2

@@ -1,9 +1,13 @@
 """What is drawn in the steps of a run, and in runs that go on from each other."""
 
+from itertools import pairwise
+
 import pytest
 import torch
-from comfy.samplers import KSAMPLER
+from comfy.model_sampling import ModelSamplingDiscreteFlow
+from comfy.samplers import KSAMPLER, calculate_sigmas
 from token_merge.nodes.hooks.model_call import ModelCall
+from token_merge.tome_core.schedule import count_steps_before, find_share_left
 
 
 @pytest.fixture(params=["merge", "stratified", "interleaved"])
@@ -35,13 +39,30 @@ def test_a_run_goes_on_by_one_turn_in_each_step(model, denoise, drawn):
     assert list(dict.fromkeys(turn for _, turn in drawn)) == [0, 1, 2, 3]
 
 
-def test_the_second_half_of_a_schedule_goes_on_from_the_first(model, denoise):
-    """As with models that come in two parts, one for each half."""
-    whole = denoise(model, steps=4, scheduler="simple")
-    half = denoise(model, steps=4, scheduler="simple", last_step=2)
-    rest = {"latent": half, "disable_noise": True, "start_step": 2}
-    found = denoise(model, steps=4, scheduler="simple", **rest)
+@pytest.mark.parametrize(
+    ("scheduler", "ends"),
+    [("simple", (2, 4)), ("simple", (2, 6)), ("simple", (2, 4, 6)), ("karras", (3, 6))],
+)
+def test_the_parts_of_a_schedule_go_on_from_each_other(model, denoise, scheduler, ends):
+    """As with models that come in two parts, each for some of the steps."""
+    steps = ends[-1]
+    whole = denoise(model, steps=steps, scheduler=scheduler)
+    found = denoise(model, steps=steps, scheduler=scheduler, last_step=ends[0])
+    for start, end in pairwise(ends):
+        rest = {"latent": found, "disable_noise": True, "start_step": start, "last_step": end}
+        found = denoise(model, steps=steps, scheduler=scheduler, **rest)
     torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scheduler", ["simple", "sgm_uniform", "normal"])
+@pytest.mark.parametrize("shift", [1.0, 3.0])
+@pytest.mark.parametrize(("first", "steps"), [(2, 4), (3, 8), (5, 20)])
+def test_even_schedules_of_comfyui_tell_how_many_steps_came_before(scheduler, shift, first, steps):
+    sampling = ModelSamplingDiscreteFlow()
+    sampling.set_parameters(shift=shift)
+    rest = calculate_sigmas(sampling, scheduler, steps)[first:].tolist()
+    known = sampling.sigmas.tolist()
+    assert count_steps_before([find_share_left(sigma, known) for sigma in rest]) == first
 
 
 def test_a_step_that_is_much_longer_than_the_one_before_draws_the_same(model, denoise, drawn):
