@@ -68,6 +68,7 @@ SHAPES = (
     Shape("Flux 1024²", "transformer", "Flux", 1024, 1024, "flux-64x64-tokens"),
     Shape("Flux 2048²", "transformer", "Flux", 2048, 2048, "flux-64x64-tokens"),
     Shape("Wan 832×480", "transformer", "Wan", 480, 832, "wan-9x16x16-tokens"),
+    Shape("Wan 1280×720", "transformer", "Wan", 720, 1280, "wan-9x16x16-tokens"),
 )
 
 
