@@ -13,6 +13,7 @@ from PIL import Image
 from support.attention_record import AttentionRecord
 
 from benchmarks.quality import sampling, sheets
+from benchmarks.quality.places import CLIP_FRAMES
 from benchmarks.quality.regimes import Regime
 from benchmarks.trained import clips, moving_scenes, places, text, weights
 from benchmarks.trained.motion import DIRECTIONS, FRAMES
@@ -130,3 +131,7 @@ def test_a_sheet_shows_every_frame_twice_as_large(tmp_path: Path) -> None:
     place = sheets.clip_sheet(made, ["a red star"] * 3, tmp_path / "samples.png")
     with Image.open(place) as picture:
         assert picture.width > 2 * 5 * 16  # two clips of five frames side by side
+
+
+def test_the_folder_of_results_names_the_frames_of_a_clip() -> None:
+    assert CLIP_FRAMES == FRAMES
