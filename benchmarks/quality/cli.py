@@ -56,10 +56,10 @@ def _train(options: argparse.Namespace, console: Console) -> None:
         from ..trained.recipe import ON_CPU, ON_GPU
         from ..trained.train import TrainingRun, train
 
-    recipe = ON_GPU if options.device == "cuda" else ON_CPU[options.model]
+    parts = ON_GPU if options.device == "cuda" else ON_CPU[options.model]
     shape = SHAPES[options.model]()
     device, dtype = torch.device(options.device), getattr(torch, options.precision)
-    run = TrainingRun(recipe, options.kept, device, shape, dtype=dtype)
+    run = TrainingRun(parts, options.kept, device, shape, dtype=dtype)
     _print_end(train(run, options.weights, console), options, console)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 
+from ..trained import log as training_log
+from ..trained.recipe import Stage
 from .report import Report, VariantReport
 
 mpl.use("Agg")
@@ -102,20 +103,20 @@ def _line(axis: Any, one: VariantReport) -> None:
 
 
 def training_loss(log: Path, place: Path, window: int = 50) -> Path:
-    """The loss of every step and its running mean. log: as ``TrainingState.write_log`` has it."""
-    kept = json.loads(log.read_text(encoding="utf-8"))
+    """The loss of every step and its running mean. log: as ``trained.log`` writes it."""
+    parts = training_log.read(log)
     figure, axis = plt.subplots(figsize=(8, 4))
-    values = np.array(kept["losses"])
+    values = np.array([loss for part in parts for loss in part.losses])
     running = np.convolve(values, np.ones(window) / window, mode="valid")
     axis.plot(values, color="tab:blue", alpha=0.15)
     axis.plot(np.arange(len(running)) + window - 1, running, color="tab:blue")
     top = float(running.max())
     first = 0
-    for stage in kept["recipe"]["stages"]:
+    for stage in (stage for part in parts for stage in part.recipe.stages):
         if first < len(values):
             axis.axvline(first, color="grey", linewidth=0.8)
             axis.text(first, top * 0.97, f" {_grid(stage)}\n tokens", va="top")
-        first += stage["steps"]
+        first += stage.steps
     axis.set_ylim(0, top)
     axis.set_xlabel("step")
     axis.set_ylabel(f"loss, and its mean over {window} steps")
@@ -123,10 +124,9 @@ def training_loss(log: Path, place: Path, window: int = 50) -> Path:
     return _save(figure, place)
 
 
-def _grid(stage: dict[str, int]) -> str:
-    frames = stage.get("frames", 1)  # not in the logs of models of pictures
-    sides = [stage["tokens"]] * 2
-    return " x ".join(str(side) for side in ([frames, *sides] if frames > 1 else sides))
+def _grid(stage: Stage) -> str:
+    sides = [stage.tokens] * 2
+    return " x ".join(str(side) for side in ([stage.frames, *sides] if stage.frames > 1 else sides))
 
 
 def _save(figure: Any, place: Path) -> Path:

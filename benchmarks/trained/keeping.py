@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
-from . import weights
+from . import log, weights
+from .log import PartLog
 from .network import Shape
 from .places import find_training_log
 from .state import TrainingState
@@ -21,7 +22,7 @@ from .training import Trainer
 @dataclass(frozen=True)
 class KeptTraining:
     """scales: of the latent's channels. pack: how the file has the weights. facts: what it is to
-    say of itself beside the steps and the seconds.
+    say of itself beside the steps and the seconds. before: the parts that led to the first weights.
     """
 
     trainer: Trainer
@@ -31,6 +32,7 @@ class KeptTraining:
     checkpoint: Path
     pack: Callable[[dict[str, Tensor]], dict[str, Tensor]] = weights.halve
     facts: Mapping[str, Any] = field(default_factory=dict)
+    before: tuple[PartLog, ...] = ()
 
     def complete(self, place: Path, console: Console, until: int | None = None) -> TrainingState:
         """To the end, from where the checkpoint is if there is one.
@@ -59,7 +61,11 @@ class KeptTraining:
 
     def _keep(self, place: Path) -> None:
         self.state.save(self.checkpoint)
-        facts = {"steps": len(self.state.losses), "seconds": round(self.state.seconds)}
+        parts = (*self.before, self.state.describe(self.trainer.recipe))
+        facts = {
+            "steps": sum(len(part.losses) for part in parts),
+            "seconds": sum(part.seconds for part in parts),
+        }
         packed = self.pack(self.state.average_weights())
         weights.save(place, packed, self.scales, self.shape, **facts, **self.facts)
-        self.state.write_log(find_training_log(place), self.trainer.recipe)
+        log.write(find_training_log(place), parts)

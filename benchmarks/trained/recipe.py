@@ -59,12 +59,13 @@ class Recipe:
 
 
 ON_CPU = {
-    "unet": Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997),
-    "flux": Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),
-    "wan": Recipe((Stage(8, 16, 800, 5), Stage(12, 4, 500, 9), Stage(16, 4, 220, 9)), ema=0.997),
+    "unet": (Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997),),
+    "flux": (Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),),
+    "wan": (Recipe((Stage(8, 16, 800, 5), Stage(12, 4, 500, 9), Stage(16, 4, 220, 9)), ema=0.997),),
 }
-"""By kind of network; for one or two cores and an hour or so."""
-ON_GPU = Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999)
+"""By kind of network; for one or two cores and an hour or so. Parts follow one another: each starts
+from the averaged weights of the one before, and its rate rises and falls anew."""
+ON_GPU = (Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999),)
 DISTILLED = {
     "flux-4-steps": Recipe(
         (Stage(16, 32, 200), Stage(32, 8, 500), Stage(64, 2, 100)),

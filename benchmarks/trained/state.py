@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from .log import PartLog
 from .recipe import Recipe
 
 
@@ -77,11 +77,9 @@ class TrainingState:
             "schedule": self.schedule,
         }
 
-    def write_log(self, place: Path, recipe: Recipe) -> None:
-        """The loss of every step and the seconds, as JSON."""
-        losses = [round(loss, 5) for loss in self.losses]
-        log = {"recipe": asdict(recipe), "seconds": round(self.seconds), "losses": losses}
-        place.write_text(json.dumps(log) + "\n")
+    def describe(self, recipe: Recipe) -> PartLog:
+        """What is kept of a training for good."""
+        return PartLog(recipe, round(self.seconds), [round(loss, 5) for loss in self.losses])
 
 
 def _average_by(recipe: Recipe) -> Any:

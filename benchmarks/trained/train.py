@@ -9,11 +9,12 @@ import torch
 from rich.console import Console
 
 from ..waiting import waiting
-from . import codec
+from . import codec, weights
 from .batches import Batches
 from .denoising import Denoising
 from .examples import SEED, SOURCES, Examples
 from .keeping import KeptTraining
+from .log import PartLog
 from .network import Shape, build_network
 from .recipe import Recipe
 from .state import TrainingState
@@ -26,42 +27,61 @@ SCALED_BY = 1000
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """folder: for the examples and the checkpoint. device: where to train. examples: how many,
-    by default as many as the published weights saw. dtype: what the network computes in.
+    """parts: follow one another, see ``recipe.ON_CPU``. folder: for the examples, the checkpoints
+    and the weights of all parts but the last. device: where to train. examples: how many, by
+    default as many as the published weights saw. dtype: what the network computes in.
     """
 
-    recipe: Recipe
+    parts: tuple[Recipe, ...]
     folder: Path
     device: torch.device
     shape: Shape = field(default_factory=UNetShape)
     examples: int | None = None
     dtype: torch.dtype = torch.bfloat16
 
-    @property
-    def checkpoint(self) -> Path:
-        return self.folder / f"training-{self.shape.kind}.pt"
-
 
 def train(
     run: TrainingRun, place: Path, console: Console, until: int | None = None
 ) -> TrainingState:
-    """Train to the end, from where the folder's checkpoint is if it has one.
+    """Train to the end, from where the folder's checkpoints are if it has some.
 
-    place: of the weights. until: a step to stop at before the end.
+    place: of the weights. until: a step of the last part to stop at before its end.
     """
-    source = SOURCES[run.shape.kind]
+    source, kind = SOURCES[run.shape.kind], run.shape.kind
     with waiting(console, "Drawing the examples and encoding their captions"):
         data = source.load(run.folder, run.examples or source.count, SEED)
-        training = _prepare(run, data)
-    return training.complete(place, console, until)
+    before: tuple[PartLog, ...] = ()
+    start = _build_untrained(run, data)
+    for recipe in run.parts:
+        name = f"{kind}-part-{len(before) + 1}"
+        last = len(before) + 1 == len(run.parts)
+        weights_of_part = place if last else run.folder / name / place.name
+        training = _prepare(run, recipe, data, start, run.folder / f"training-{name}.pt", before)
+        state = training.complete(weights_of_part, console, until if last else None)
+        before = (*before, state.describe(recipe))
+        start = weights.read(weights_of_part)
+    return state
 
 
-def _prepare(run: TrainingRun, data: Examples) -> KeptTraining:
+def _build_untrained(run: TrainingRun, data: Examples) -> weights.Stored:
     rows = torch.arange(min(SCALED_BY, len(data.captions)))
     scales = codec.measure_scales(data.largest(rows, torch.Generator().manual_seed(0)))
-    model = build_network(run.shape, scales, seed=run.recipe.seed, device=run.device)
+    model = build_network(run.shape, scales, seed=run.parts[0].seed)
+    tensors = dict(model.model.diffusion_model.named_parameters())
+    return weights.Stored(run.shape, scales, tensors)
+
+
+def _prepare(
+    run: TrainingRun,
+    recipe: Recipe,
+    data: Examples,
+    start: weights.Stored,
+    checkpoint: Path,
+    before: tuple[PartLog, ...],
+) -> KeptTraining:
+    model = start.build(run.device)
     network = model.model.diffusion_model
     network.requires_grad_(True)
-    objective = Denoising(Batches.make(model, data, run.recipe, run.folder), run.dtype)
-    state = TrainingState.start(network, run.recipe)
-    return KeptTraining(Trainer(objective, run.recipe), state, run.shape, scales, run.checkpoint)
+    objective = Denoising(Batches.make(model, data, recipe, run.folder), run.dtype)
+    trainer, state = Trainer(objective, recipe), TrainingState.start(network, recipe)
+    return KeptTraining(trainer, state, run.shape, start.scales, checkpoint, before=before)

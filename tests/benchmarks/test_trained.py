@@ -8,11 +8,11 @@ import pytest
 import torch
 from rich.console import Console
 
-from benchmarks.trained import codec, places, text, train, weights
+from benchmarks.trained import codec, log, places, text, train, weights
 from benchmarks.trained.examples import SOURCES
 from benchmarks.trained.flux import FluxShape
 from benchmarks.trained.network import SHAPES, Shape, build_network
-from benchmarks.trained.recipe import Recipe, Stage
+from benchmarks.trained.recipe import ON_CPU, Recipe, Stage
 from benchmarks.trained.target import answer, compute_target
 from benchmarks.trained.unet import UNetShape
 from benchmarks.trained.wan import WanShape
@@ -102,7 +102,7 @@ def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(
     quiet = Console(quiet=True)
     ends = []
     for name, stops in (("whole", (None,)), ("stopped", (3, None))):
-        run = train.TrainingRun(recipe, tmp_path / name, torch.device("cpu"), shape, examples=8)
+        run = train.TrainingRun((recipe,), tmp_path / name, torch.device("cpu"), shape, examples=8)
         place = tmp_path / name / "weights.safetensors"
         for stop in stops:
             state = train.train(run, place, quiet, until=stop)
@@ -115,3 +115,23 @@ def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(
     assert ends[0].losses == pytest.approx(ends[1].losses, rel=1e-5)
     for name, weight in ends[0].average_weights().items():
         torch.testing.assert_close(ends[1].average_weights()[name], weight)
+
+
+def test_a_later_part_starts_from_the_weights_of_the_part_before(tmp_path: Path) -> None:
+    first = Recipe((Stage(8, 2, 2),), warm_up=1)
+    still = Recipe((Stage(8, 2, 2),), rate=0.0, last_rate=0.0, warm_up=1, seed=1)
+    run = train.TrainingRun((first, still), tmp_path, torch.device("cpu"), NARROW[1], examples=8)
+    place = tmp_path / "trained" / "scenes.safetensors"
+    train.train(run, place, Console(quiet=True))
+    before = weights.read(tmp_path / "flux-part-1" / place.name)
+    for name, weight in weights.read(place).tensors.items():
+        torch.testing.assert_close(weight, before.tensors[name])
+    parts = log.read(places.find_training_log(place))
+    assert [(part.recipe, len(part.losses)) for part in parts] == [(first, 2), (still, 2)]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_the_log_beside_the_weights_is_of_the_published_recipe(kind: str) -> None:
+    parts = log.read(places.find_training_log(places.WEIGHTS[kind]))
+    assert tuple(part.recipe for part in parts) == ON_CPU[kind]
+    assert all(len(part.losses) == part.recipe.steps for part in parts)
