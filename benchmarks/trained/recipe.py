@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
@@ -23,7 +24,9 @@ class Recipe:
     """Few tokens first, more later.
 
     warm_up: steps. ema: decay of the averaged weights, which are the ones that are kept.
-    without_caption: share of the pictures that the model is to predict unprompted.
+    without_caption: share of the pictures that the model is to predict unprompted. shift: of the
+    noise levels that are trained on; above 1 more of them are high, where the layout is decided
+    (Esser et al., arXiv 2403.03206, eq. 23).
     """
 
     stages: tuple[Stage, ...]
@@ -32,6 +35,7 @@ class Recipe:
     warm_up: int = 100
     ema: float = 0.995
     without_caption: float = 0.1
+    shift: float = 1.0
     seed: int = 0
 
     @property
@@ -50,6 +54,10 @@ class Recipe:
         warm_up = LinearLR(optimizer, 1 / self.warm_up, total_iters=self.warm_up - 1)
         falling = CosineAnnealingLR(optimizer, self.steps - self.warm_up, self.last_rate)
         return SequentialLR(optimizer, [warm_up, falling], milestones=[self.warm_up])
+
+    def shift_levels(self, levels: Tensor) -> Tensor:
+        """Noise levels in [0, 1], evenly distributed before."""
+        return self.shift * levels / (1 + (self.shift - 1) * levels)
 
     def find_decay(self, averaged: int) -> float:
         """Of the average when it holds so many weights: short at first, so that they are soon

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from comfy.model_sampling import ModelSamplingDiscreteFlow
 from rich.console import Console
 
 from benchmarks.trained import codec, log, places, text, train, weights
@@ -135,3 +136,12 @@ def test_the_log_beside_the_weights_is_of_the_published_recipe(kind: str) -> Non
     parts = log.read(places.find_training_log(places.WEIGHTS[kind]))
     assert tuple(part.recipe for part in parts) == ON_CPU[kind]
     assert all(len(part.losses) == part.recipe.steps for part in parts)
+
+
+def test_shifted_noise_levels_are_those_of_the_published_schedule() -> None:
+    levels = torch.linspace(0, 1, 9)
+    shifted = ModelSamplingDiscreteFlow()
+    shifted.set_parameters(shift=3.0, multiplier=1.0)
+    expected = shifted.sigma(levels.clamp(min=1e-6))
+    torch.testing.assert_close(Recipe((), shift=3.0).shift_levels(levels), expected)
+    assert Recipe(()).shift_levels(levels).equal(levels)
