@@ -20,16 +20,17 @@ CAPTIONS = (
     "a blue square and a yellow star on a gradient",
     "a green triangle on bricks",
 )
-STEPS = 10
+STEPS = 8
+TOKENS = 24
 DOWNSAMPLE, MERGE = "TokenDownsampleAdvanced", "TokenMergeAdvanced"
 
 
 @cache
 def pictures(kind: str, sampler: str, node: str | None, **inputs: Any) -> torch.Tensor:
-    """(4, 3, 64, 64), the same seeds whatever the node."""
+    """(4, 3, 48, 48), the same seeds whatever the node."""
     model = _model(kind)
     prompts = torch.stack([text.encode(text.build_encoder(), caption) for caption in CAPTIONS])
-    batch = sampling.Batch(prompts, prompts[:1], (0, 1, 2, 3), sampling.square(32))
+    batch = sampling.Batch(prompts, prompts[:1], (0, 1, 2, 3), sampling.square(TOKENS))
     regime = Regime(sampler, "normal", STEPS)
     patched = ours.apply(node, model, **inputs) if node else model
     return sampling.pictures(model, sampling.sample(patched, batch, regime).latent)
@@ -74,9 +75,8 @@ def test_drawn_keys_err_less_with_a_sampler_that_extrapolates_from_step_to_step(
     assert 0 < drawn_error(sampler="dpmpp_2m", factor=2.0) < regular
 
 
-@pytest.mark.parametrize("factor", [2.0, 4.0])
-def test_interleaved_keys_err_less_than_those_that_all_queries_share(factor: float) -> None:
-    assert 0 < drawn_error("interleaved", factor=factor) < drawn_error(factor=factor)
+def test_interleaved_keys_err_less_than_those_that_all_queries_share() -> None:
+    assert 0 < drawn_error("interleaved", factor=2.0) < drawn_error(factor=2.0)
 
 
 def test_weighing_merged_keys_by_their_size_halves_the_error_or_more() -> None:
