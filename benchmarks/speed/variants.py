@@ -82,7 +82,7 @@ def _downsampling(finest: int) -> list[Variant]:
         found += [
             _limit(setting, finest, tier),
             Variant("ours", "ours", node, setting, tier),
-            Variant("ours, interleaved", "ours", interleaved, setting, max(tier, 2)),
+            Variant("ours, interleaved", "ours", interleaved, setting, tier),
             Variant("ToDo", "peer", todo, setting, tier),
         ]
     return found

@@ -130,3 +130,8 @@ def test_numbers_tables_and_plots_are_left(quick: tuple[Path, Results]) -> None:
 
 def test_tome_patch_model_is_no_peer_where_it_reduces_nothing() -> None:
     assert "TomePatchModel" not in {variant.name for variant in variants.list_variants(finest=2)}
+
+
+def test_large_pictures_are_measured_with_what_the_node_does_by_default() -> None:
+    core = {variant.name for variant in variants.list_variants(finest=1, most_tier=1)}
+    assert "ours, interleaved" in core
