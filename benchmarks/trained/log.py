@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from .recipe import Recipe, Stage
 
@@ -27,8 +28,10 @@ def write(place: Path, parts: Sequence[PartLog]) -> None:
 def read(place: Path) -> list[PartLog]:
     """What ``write`` wrote."""
     parts = json.loads(place.read_text(encoding="utf-8"))
-    return [PartLog(**{**part, "recipe": _build_recipe(**part["recipe"])}) for part in parts]
+    return [
+        PartLog(_build_recipe(**part["recipe"]), part["seconds"], part["losses"]) for part in parts
+    ]
 
 
-def _build_recipe(stages: list[dict[str, int]], **others: float) -> Recipe:
-    return Recipe(tuple(Stage(**stage) for stage in stages), **others)  # type: ignore[arg-type]
+def _build_recipe(stages: list[dict[str, int]], **others: Any) -> Recipe:
+    return Recipe(tuple(Stage(**stage) for stage in stages), **others)

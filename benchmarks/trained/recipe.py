@@ -26,7 +26,7 @@ class Recipe:
     warm_up: steps. ema: decay of the averaged weights, which are the ones that are kept.
     without_caption: share of the pictures that the model is to predict unprompted. shift: of the
     noise levels that are trained on; above 1 more of them are high, where the layout is decided
-    (Esser et al., arXiv 2403.03206, eq. 23).
+    (Esser et al., arXiv 2403.03206, eq. 23). A distilled model has levels of its own.
     """
 
     stages: tuple[Stage, ...]

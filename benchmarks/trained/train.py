@@ -52,15 +52,13 @@ def train(
         data = source.load(run.folder, run.examples or source.count, SEED)
     before: tuple[PartLog, ...] = ()
     start = _build_untrained(run, data)
-    for recipe in run.parts:
-        name = f"{kind}-part-{len(before) + 1}"
-        last = len(before) + 1 == len(run.parts)
-        weights_of_part = place if last else run.folder / name / place.name
-        training = _prepare(run, recipe, data, start, run.folder / f"training-{name}.pt", before)
-        state = training.complete(weights_of_part, console, until if last else None)
+    *earlier, last = run.parts
+    for number, recipe in enumerate(earlier, start=1):
+        end_of_part = run.folder / f"{kind}-part-{number}" / place.name
+        state = _prepare(run, recipe, data, start, before).complete(end_of_part, console)
         before = (*before, state.describe(recipe))
-        start = weights.read(weights_of_part)
-    return state
+        start = weights.read(end_of_part)
+    return _prepare(run, last, data, start, before).complete(place, console, until)
 
 
 def _build_untrained(run: TrainingRun, data: Examples) -> weights.Stored:
@@ -76,9 +74,9 @@ def _prepare(
     recipe: Recipe,
     data: Examples,
     start: weights.Stored,
-    checkpoint: Path,
     before: tuple[PartLog, ...],
 ) -> KeptTraining:
+    checkpoint = run.folder / f"training-{run.shape.kind}-part-{len(before) + 1}.pt"
     model = start.build(run.device)
     network = model.model.diffusion_model
     network.requires_grad_(True)

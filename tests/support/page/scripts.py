@@ -26,8 +26,8 @@ LISTEN = """
 
 OPEN = """
     app.canvas.setGraph(app.rootGraph);
-    // Ends the search for the models of the workflow before: what it finds missing only after the
-    // next line would be told beside the errors of this graph.
+    // The page may still ask which models of the workflow before are missing. An empty workflow
+    // ends that, so that they are not told beside the errors of this graph.
     await app.loadGraphData({version: 0.4, nodes: [], links: []});
     // In its next frame the page fits the view to that workflow.
     await new Promise(requestAnimationFrame);
