@@ -58,14 +58,12 @@ def _prepare(run: DistillationRun, stored: weights.Stored) -> KeptTraining:
     source = SOURCES[stored.shape.kind]
     data = source.load(run.folder, run.examples or source.count, SEED)
     teacher, student = (stored.build(run.device) for _ in range(2))
-    network = student.model.diffusion_model
-    network.requires_grad_(True)
     batches = Batches.make(student, data, run.recipe, run.folder)
     objective = Distillation(batches, teacher.model.diffusion_model, run.dtype)
     mark = weights.fingerprint(teacher)
     return KeptTraining(
         Trainer(objective, run.recipe),
-        TrainingState.start(network, run.recipe),
+        TrainingState.start(student.model.diffusion_model, run.recipe),
         stored.shape,
         stored.scales,
         # Another teacher, another training.

@@ -29,6 +29,8 @@ class TrainingState:
 
     @staticmethod
     def start(network: nn.Module, recipe: Recipe) -> TrainingState:
+        """All weights of the network are trained, though ComfyUI builds it without gradients."""
+        network.requires_grad_(True)
         average = AveragedModel(network, multi_avg_fn=_average_by(recipe))
         average.update_parameters(network)  # the first weights count as one of the averaged
         matrices = [weight for weight in network.parameters() if weight.ndim > 1]

@@ -78,8 +78,8 @@ def _prepare(
 ) -> KeptTraining:
     checkpoint = run.folder / f"training-{run.shape.kind}-part-{len(before) + 1}.pt"
     model = start.build(run.device)
-    network = model.model.diffusion_model
-    network.requires_grad_(True)
     objective = Denoising(Batches.make(model, data, recipe, run.folder), run.dtype)
-    trainer, state = Trainer(objective, recipe), TrainingState.start(network, recipe)
-    return KeptTraining(trainer, state, run.shape, start.scales, checkpoint, before=before)
+    state = TrainingState.start(model.model.diffusion_model, recipe)
+    return KeptTraining(
+        Trainer(objective, recipe), state, run.shape, start.scales, checkpoint, before=before
+    )

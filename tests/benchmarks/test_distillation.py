@@ -125,7 +125,6 @@ def test_a_student_comes_nearer_to_its_teachers_runs(teacher: Path, tmp_path: Pa
     data = SOURCES["flux"].load(tmp_path, 8, 0)
     student, model = weights.load(teacher), weights.load(teacher)
     network = student.model.diffusion_model
-    network.requires_grad_(True)
     objective = Distillation(
         Batches.make(student, data, longer, tmp_path), model.model.diffusion_model
     )
