@@ -64,10 +64,11 @@ def draw(options: Namespace, regime: Regime) -> list[Path]:
 
 def _sheets(options: Namespace, regime: Regime, report: Report, folder: Path) -> list[Path]:
     """Of as many pictures as plain and each variant have."""
-    model = weights.load(options.weights, dtype=torch.bfloat16)
+    model = weights.load(options.weights, dtype=getattr(torch, options.precision))
     exact = weights.load(options.weights)
     pairs = Pairs.make(min(SAMPLES, report.pictures), options.tokens, options.kept)
-    runs = session.kept_runs(options.kept, weights.fingerprint(exact), options.tokens, regime)
+    mark = weights.fingerprint(exact)
+    runs = session.kept_runs(options.kept, mark, options.tokens, regime, options.precision)
     bench = Bench(model, exact, exact, pairs, regime, runs)
     samples = bench.make_plain().pictures
     files: list[Path] = []

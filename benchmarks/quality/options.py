@@ -35,7 +35,7 @@ def parse(arguments: list[str], kept: Path) -> argparse.Namespace:
     draw = actions.add_parser("draw", help="plots, contact sheets and sample sheets as PNG")
     _add_common(train, kept, [model for model in WEIGHTS if model not in TEACHERS])
     _add_common(distil, kept, [*TEACHERS])
-    for action in (train, distil, measure):
+    for action in (train, distil, measure, draw):
         _add_precision(action)
     for action in (measure, draw):
         _add_common(action, kept, [*WEIGHTS])

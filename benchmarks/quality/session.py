@@ -39,9 +39,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         _measure(bench, mark, options, console)
 
 
-def kept_runs(
-    folder: Path, mark: str, tokens: int, regime: Regime, precision: str = "bfloat16"
-) -> Path:
+def kept_runs(folder: Path, mark: str, tokens: int, regime: Regime, precision: str) -> Path:
     """Where the pictures of one model in one regime are kept."""
     return folder / f"runs-{mark}-{tokens}-{precision}" / regime.name
 

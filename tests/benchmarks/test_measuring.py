@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from benchmarks.quality import cli, tables
 from benchmarks.quality.report import Report, VariantReport
+from benchmarks.trained.places import WEIGHTS
 
 REGIME = "euler-simple-4-cfg1"
 OURS = "Token Downsample ×2, interleaved"
@@ -55,6 +57,18 @@ def test_cost_is_counted_for_every_variant(measured: Path) -> None:
     assert 0.5 <= (cached.calls or 0) < 1
     assert found["plain, 3 steps"].prediction_error is None
     assert all(len(one.st_lpips) == 2 for one in report.variants)
+
+
+def test_sheets_are_drawn_from_the_kept_pictures(measured: Path, tmp_path: Path) -> None:
+    folder = measured.parent / "kept"
+    kept = sorted(folder.rglob("*"))
+    # A copy: samples are drawn beside the weights.
+    weights = shutil.copy(WEIGHTS["flux"], tmp_path)
+    arguments = ["draw", "--model", "flux", "--weights", str(weights), "--tokens", "16"]
+    arguments += ["--precision", "float32", "--regimes", REGIME, "--out", str(measured)]
+    assert cli.main(arguments, folder) == 0
+    assert (measured / REGIME / "contact-sheet.png").is_file()
+    assert sorted(folder.rglob("*")) == kept
 
 
 def test_the_table_is_in_the_order_of_the_variants(measured: Path) -> None:
