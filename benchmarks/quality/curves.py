@@ -115,7 +115,8 @@ def training_loss(log: Path, place: Path, window: int = 50) -> Path:
     for stage in (stage for part in parts for stage in part.recipe.stages):
         if first < len(values):
             axis.axvline(first, color="grey", linewidth=0.8)
-            axis.text(first, top * 0.97, f" {_grid(stage)}\n tokens", va="top")
+            label = f"{_grid(stage)} tokens"
+            axis.text(first, top * 0.97, label, va="top", rotation="vertical", size="small")
         first += stage.steps
     axis.set_ylim(0, top)
     axis.set_xlabel("step")

@@ -68,7 +68,24 @@ class Recipe:
 
 ON_CPU = {
     "unet": (Recipe((Stage(16, 32, 700), Stage(32, 8, 1300), Stage(64, 2, 400)), ema=0.997),),
-    "flux": (Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),),
+    "flux": (
+        Recipe((Stage(16, 32, 750), Stage(32, 8, 600)), ema=0.997),
+        Recipe((Stage(16, 32, 900), Stage(32, 8, 500)), warm_up=50, ema=0.998, seed=1),
+        Recipe(
+            (Stage(16, 32, 600), Stage(32, 8, 750), Stage(64, 2, 100)),
+            warm_up=50,
+            ema=0.998,
+            shift=3.0,
+            seed=2,
+        ),
+        Recipe(
+            (Stage(16, 32, 300), Stage(32, 8, 900), Stage(64, 2, 100)),
+            warm_up=50,
+            ema=0.998,
+            shift=3.0,
+            seed=3,
+        ),
+    ),
     "wan": (Recipe((Stage(8, 16, 800, 5), Stage(12, 4, 500, 9), Stage(16, 4, 220, 9)), ema=0.997),),
 }
 """By kind of network; for one or two cores and an hour or so. Parts follow one another: each starts
