@@ -88,8 +88,9 @@ ON_CPU = {
     ),
     "wan": (Recipe((Stage(8, 16, 800, 5), Stage(12, 4, 500, 9), Stage(16, 4, 220, 9)), ema=0.997),),
 }
-"""By kind of network; for one or two cores and an hour or so. Parts follow one another: each starts
-from the averaged weights of the one before, and its rate rises and falls anew."""
+"""By kind of network; for one or two cores. Those of the Flux take about six hours, the others an
+hour or so. Parts follow one another: each starts from the averaged weights of the one before, and
+its rate rises and falls anew."""
 ON_GPU = (Recipe((Stage(32, 256, 6000), Stage(64, 128, 4000)), ema=0.999),)
 DISTILLED = {
     "flux-4-steps": Recipe(
