@@ -16,17 +16,27 @@ TEACHERS_STEPS = 32
 
 
 def describe(teacher: ModelPatcher, student: ModelPatcher, pairs: Pairs, regime: Regime) -> str:
-    """PSNR of both in the student's ``regime``, against the teacher with many steps."""
-    many = _make(teacher, pairs, regime.with_steps(TEACHERS_STEPS))
-    own, others = (
-        intervals.mean(metrics.psnr(_make(model, pairs, regime), many).tolist())
-        for model in (student, teacher)
-    )
+    """What ``compare`` found, in words."""
+    own, others = map(intervals.mean, compare(teacher, student, pairs, regime))
     size = f"{len(pairs.captions)} pictures of {pairs.tokens} x {pairs.tokens} tokens"
     return (
         f"{size}, PSNR to the teacher's {TEACHERS_STEPS} steps: "
         f"{own} dB with {regime.steps} steps, {others} dB with {regime.steps} of the teacher"
     )
+
+
+def compare(
+    teacher: ModelPatcher, student: ModelPatcher, pairs: Pairs, regime: Regime
+) -> tuple[list[float], list[float]]:
+    """PSNR of the student's and of the teacher's pictures in the student's ``regime``.
+
+    Against the teacher with many steps; one figure for each picture.
+    """
+    many = _make(teacher, pairs, regime.with_steps(TEACHERS_STEPS))
+    own, others = (
+        metrics.psnr(_make(model, pairs, regime), many).tolist() for model in (student, teacher)
+    )
+    return own, others
 
 
 def _make(model: ModelPatcher, pairs: Pairs, regime: Regime) -> Tensor:

@@ -31,6 +31,7 @@ SHOWN = {
         "tomesd 0.7",
     ),
     "flux": (
+        "Token Downsample ×2, window",
         "Token Downsample ×2",
         "Token Downsample ×2, unsized",
         "Token Merge 0.5",
@@ -52,7 +53,9 @@ def draw(options: Namespace, regime: Regime) -> list[Path]:
     log = find_training_log(options.weights)
     if log.is_file():
         files.append(_loss(log, options.weights.with_name("loss.png")))
-    if any(one.psnr is not None and one.speedup is not None for one in report.variants):
+    # One half of the plot is of finished pictures, the other of single predictions.
+    timed = any(one.psnr is not None and one.speedup is not None for one in report.variants)
+    if report.sigmas and timed:
         files.append(curves.pareto(report, folder / "quality-against-speed.png"))
     if report.sigmas:
         files.append(curves.error_by_sigma(report, folder / "error-by-sigma.png"))

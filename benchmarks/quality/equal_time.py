@@ -62,11 +62,14 @@ class Shape:
         return None
 
 
+FOUR_STEPS_FOLDER = "flux-4-steps-64x64-tokens"
 SHAPES = (
     Shape("SD 1.5 768²", "unet", "SD 1.5", 768, 768, "64x64-tokens"),
     Shape("SDXL 1024²", "unet", "SDXL", 1024, 1024, "64x64-tokens"),
     Shape("Flux 1024²", "transformer", "Flux", 1024, 1024, "flux-64x64-tokens"),
     Shape("Flux 2048²", "transformer", "Flux", 2048, 2048, "flux-64x64-tokens"),
+    Shape("Flux 1024², made for 4 steps", "transformer", "Flux", 1024, 1024, FOUR_STEPS_FOLDER),
+    Shape("Flux 2048², made for 4 steps", "transformer", "Flux", 2048, 2048, FOUR_STEPS_FOLDER),
     Shape("Wan 832×480", "transformer", "Wan", 480, 832, "wan-9x16x16-tokens"),
     Shape("Wan 1280×720", "transformer", "Wan", 720, 1280, "wan-9x16x16-tokens"),
 )
