@@ -53,12 +53,11 @@ def draw(options: Namespace, regime: Regime) -> list[Path]:
     log = find_training_log(options.weights)
     if log.is_file():
         files.append(_loss(log, options.weights.with_name("loss.png")))
-    # One half of the plot is of finished pictures, the other of single predictions.
-    timed = any(one.psnr is not None and one.speedup is not None for one in report.variants)
-    if report.sigmas and timed:
-        files.append(curves.pareto(report, folder / "quality-against-speed.png"))
     if report.sigmas:
         files.append(curves.error_by_sigma(report, folder / "error-by-sigma.png"))
+        # One half of this plot is of finished pictures, the other of single predictions.
+        if any(one.psnr is not None and one.speedup is not None for one in report.variants):
+            files.append(curves.pareto(report, folder / "quality-against-speed.png"))
     with open(folder / "tables.txt", "w", encoding="utf-8") as file:
         Console(file=file, width=tables.WIDTH).print(tables.build_table(report, options.against))
     files.append(folder / "tables.txt")
