@@ -144,10 +144,10 @@ def find_masked(dtype: torch.dtype) -> float:
     return max(MASKED, torch.finfo(dtype).min / 2)
 
 
-def make_bias(rows: int, keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Memory for a bias whose rows lie as a GPU's kernel wants them. (rows, keys), not filled."""
+def make_bias(rows: tuple[int, ...], keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Memory for a bias whose rows lie as a GPU's kernel wants them. (*rows, keys), not filled."""
     aligned = keys + -keys % ALIGNMENT
-    return torch.empty(rows, aligned, dtype=dtype, device=device).narrow(1, 0, keys)
+    return torch.empty(*rows, aligned, dtype=dtype, device=device).narrow(-1, 0, keys)
 
 
 def _fit(bias: Tensor, dtype: torch.dtype) -> Tensor:

@@ -58,9 +58,9 @@ class LocalWindow:
     def find_inside(self, tiles: Tensor, numbers: Tensor) -> Tensor:
         """Which of these tokens lie in the box of each tile.
 
-        tiles: (t,) int64. numbers: (t, n) int64, within the picture. Returns (t, n) bool.
+        tiles: (t,) int64. numbers: (H, t, n) int64, within the picture. Returns (H, t, n) bool.
         """
-        spans = self.spans_of.index_select(1, tiles)[..., None]  # (3, t, 1)
+        spans = self.spans_of.index_select(1, tiles)[:, None, :, None]  # (3, 1, t, 1)
         return self.spans[spans, numbers].all(dim=0)
 
 

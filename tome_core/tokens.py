@@ -38,6 +38,15 @@ def take_for_groups(x: Tensor, numbers: Tensor) -> Tensor:
     return taken.unflatten(-2, numbers.shape).movedim(-3, 1).flatten(0, 1)
 
 
+def take_for_heads(x: Tensor, numbers: Tensor) -> Tensor:
+    """The tokens of each head, the same numbers for all images.
+
+    x: (B, H, N, D). numbers: (H, ...) int64. Returns (B, H, ..., D).
+    """
+    head = number_between(0, len(numbers), x.device).view(-1, *[1] * (numbers.ndim - 1))
+    return x[:, head, numbers]
+
+
 def number_rows(numbers: Tensor, of_each: int) -> Tensor:
     """Numbers within each image as numbers within the whole batch. (B, n) -> (B·n,).
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .attention_kernels import Part, attend_part, find_masked
 from .partial_attention import exchange_keys, join_parts, weigh_part
+from .tokens import number_between, take_for_heads
 from .window_plan import WindowPlan
 
 SHARE = 0.5
@@ -41,7 +42,9 @@ def attend_windows(
     if len(window.others):
         others = window.others[None]
         _put(out, others, _attend_drawn(sequence, plan, 0, sequence.take_queries(others))[0])
-    of_tiles = map(plan.deal, (*plan.boxes, *plan.list_drawn_inside(q.dtype)))
+    tiles, near = plan.boxes
+    inside = plan.list_drawn_inside(q.dtype, k.shape[1])
+    of_tiles = map(plan.deal, (tiles, near[None], *inside))
     for draw, each in enumerate(zip(*of_tiles, strict=True)):
         _put(out, each[0], _attend_tiles(sequence, plan, draw, *each))
     return out
@@ -60,9 +63,9 @@ def _attend_tiles(
 
     Args:
         tiles: (t, Q) int64.
-        near: (t, K) int64, the tokens of each tile's box.
-        inside: (t, C) int64, the drawn keys that may lie in it.
-        bias: (t, C), see ``WindowPlan.list_drawn_inside``.
+        near: (1, t, K) int64, the tokens of each tile's box.
+        inside: (G or 1, t, C) int64, the drawn keys of each head that may lie in it.
+        bias: (G or 1, t, C), see ``WindowPlan.list_drawn_inside``.
 
     Returns (t, B·H, Q, D).
     """
@@ -78,7 +81,7 @@ def _attend_drawn(sequence: _Sequence, plan: WindowPlan, draw: int, queries: _Qu
 
     Returns outputs (t, B·H, Q, D) and their lse.
     """
-    keys = sequence.take_keys(plan.numbers[draw, None])
+    keys = sequence.take_keys(plan.list_drawn(draw, sequence.k.shape[1])[:, None])
     tiles, row = len(queries.numbers), queries.join()
     parts = (
         weigh_part(sequence.attend(row, keys.narrow(start, end), None), size)
@@ -96,16 +99,16 @@ def _attend_boxes(
 ) -> list[Part]:
     """Each tile reads keys of its own, a few tiles at a time.
 
-    numbers: (t, n) int64. bias: (t, n), added to the scores. Returns outputs (t', B·H, Q, D) and
-    their lse.
+    numbers: (G or 1, t, n) int64. bias: (G or 1, t, n), added to the scores. Returns outputs
+    (t', B·H, Q, D) and their lse.
     """
     tiles, size = queries.numbers.shape
-    together = max(1, int(SHARE * sequence.length / (size + 2 * numbers.shape[1])))
+    together = max(1, int(SHARE * sequence.length / (size + 2 * numbers.shape[2])))
     return [
         sequence.attend(
             queries.take(some),
-            sequence.take_keys(numbers[some]),
-            None if bias is None else bias[some, None],
+            sequence.take_keys(numbers[:, some]),
+            None if bias is None else bias[:, some],
         )
         for some in (slice(first, first + together) for first in range(0, tiles, together))
     ]
@@ -128,7 +131,7 @@ class _Queries:
 
 @dataclass(frozen=True)
 class _Keys:
-    """numbers: (t or 1, n). k, v: (t or 1, B·H, n, D)."""
+    """numbers: (H or 1, t or 1, n). k, v: (t or 1, B·H, n, D)."""
 
     numbers: Tensor
     k: Tensor
@@ -137,7 +140,7 @@ class _Keys:
     def narrow(self, start: int, end: int) -> _Keys:
         """Some keys of each row, views."""
         some = slice(start, end)
-        return _Keys(self.numbers[:, some], self.k[:, :, some], self.v[:, :, some])
+        return _Keys(self.numbers[:, :, some], self.k[:, :, some], self.v[:, :, some])
 
 
 @dataclass(frozen=True)
@@ -155,24 +158,20 @@ class _Sequence:
         return self.q.shape[2]
 
     def take_keys(self, numbers: Tensor) -> _Keys:
-        """numbers: (t, n) int64."""
-        repeats = self.q.shape[1] // self.k.shape[1]
-        k, v = (
-            _take(x, numbers).repeat_interleave(repeats, 1) if repeats > 1 else _take(x, numbers)
-            for x in (self.k, self.v)
-        )
-        return _Keys(numbers, k, v)
+        """numbers: (G or 1, t, n) int64."""
+        k, v = (self._repeat(_take(x, numbers), 1) for x in (self.k, self.v))
+        return _Keys(self._repeat_of_heads(numbers), k, v)
 
     def take_queries(self, numbers: Tensor) -> _Queries:
         """numbers: (t, Q) int64."""
-        return _Queries(numbers, _take(self.q, numbers))
+        return _Queries(numbers, _take(self.q, numbers[None]))
 
     def attend(self, queries: _Queries, keys: _Keys, bias: Tensor | None) -> Part:
         """Attention of each row's queries to its keys.
 
-        bias: (t or 1, Q or 1, n). Returns outputs (t, B·H, Q, D) and their lse.
+        bias: (G or 1, t, n). Returns outputs (t, B·H, Q, D) and their lse.
         """
-        scores = None if bias is None else bias[:, None]  # (t or 1, 1, Q or 1, n)
+        scores = None if bias is None else self._spread(self._repeat_of_heads(bias)[:, :, None])
         if self.mask is not None:
             masked = self._take_mask(self.mask, queries.numbers, keys.numbers)
             scores = masked if scores is None else masked + scores
@@ -181,17 +180,35 @@ class _Sequence:
         return attend_part(queries.q, keys.k, keys.v, scores, self.scale)
 
     def _take_mask(self, mask: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-        """(t, Q), (t or 1, n) -> (t, B·H, Q or 1, n)."""
-        mask = mask.expand(*self.q.shape[:2], -1, -1)  # (B, H, L or 1, L)
+        """(t, Q), (H or 1, t or 1, n) -> (t, B·H, Q or 1, n)."""
+        images, heads = self.q.shape[:2]
+        mask = mask.expand(images, heads, -1, -1)  # (B, H, L or 1, L)
         rows = queries if mask.shape[2] > 1 else queries.new_zeros(len(queries), 1)
-        taken = mask[:, :, rows[:, :, None], keys[:, None]]  # (B, H, t, Q or 1, n)
+        head = number_between(0, heads, mask.device).view(-1, 1, 1, 1)
+        taken = mask[:, head, rows[:, :, None], keys[:, :, None]]  # (B, H, t, Q or 1, n)
         return taken.flatten(0, 1).movedim(0, 1)
+
+    def _repeat(self, x: Tensor, dim: int) -> Tensor:
+        """Each head of keys for all heads of queries that read it."""
+        repeats = self.q.shape[1] // self.k.shape[1]
+        return x.repeat_interleave(repeats, dim) if repeats > 1 else x
+
+    def _repeat_of_heads(self, x: Tensor) -> Tensor:
+        """As ``_repeat``, of what may be the same for all heads. (G or 1, ...) -> (H or 1, ...)."""
+        return x if len(x) == 1 else self._repeat(x, 0)
+
+    def _spread(self, x: Tensor) -> Tensor:
+        """What is the same for all images. (H or 1, t, Q, n) -> (t, B·H or 1, Q, n)."""
+        images = 1 if len(x) == 1 else len(self.q)
+        return (x.repeat(images, 1, 1, 1) if images > 1 else x).transpose(0, 1)
 
 
 def _take(x: Tensor, numbers: Tensor) -> Tensor:
-    """Tokens of each row. (B, H, L, D), (t, n) -> (t, B·H, n, D)."""
+    """Tokens of each row. (B, H, L, D), (H or 1, t, n) -> (t, B·H, n, D)."""
+    if len(numbers) > 1:
+        return take_for_heads(x, numbers).flatten(0, 1).transpose(0, 1)
     taken = x.index_select(2, numbers.flatten()).flatten(0, 1)  # (B·H, t·n, D)
-    return taken.unflatten(1, numbers.shape).transpose(0, 1)
+    return taken.unflatten(1, numbers.shape[1:]).transpose(0, 1)
 
 
 def _put(out: Tensor, numbers: Tensor, y: Tensor) -> None:

@@ -20,9 +20,11 @@ from .streams import Stream
 class WindowPlan:
     """Keys near a tile of queries are whole, one drawn key stands for each cell beyond.
 
-    The kept keys are drawn several times. Each tile reads one of these draws, so that not all
-    queries have the same error. All tokens that are not of the picture are read by every query.
-    Their own queries read the first draw, for the whole picture.
+    The kept keys are drawn several times, and not all queries read the same draw, so that not all
+    have the same error: each tile reads another one, and within a tile each head. Where the first
+    head reads draw s, the next one reads draw s + 1, and after the last draw comes the first. All
+    tokens that are not of the picture are read by every query. Their own queries read the draws
+    from the first one on, for the whole picture.
 
     Args:
         stream: the sequence that attention reads.
@@ -83,28 +85,37 @@ class WindowPlan:
         queries, near = self.window.queries, self.window.near
         return queries.index_select(0, self.order), near.index_select(0, self.order)
 
-    def list_drawn_inside(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """The drawn keys that may lie in the box of each tile in ``order``.
+    def list_drawn(self, draw: int, heads: int) -> Tensor:
+        """The keys, as ``numbers`` has them, that each head reads where the first reads ``draw``.
+
+        (H, others + M) int64; (1, others + M) where all heads read the same keys.
+        """
+        draws = _number_draws(len(self.kept), heads, self.kept.device)
+        return self.numbers.index_select(0, draws[draw])
+
+    def list_drawn_inside(self, dtype: torch.dtype, heads: int) -> tuple[Tensor, Tensor]:
+        """The drawn keys of each head that may lie in the box of each tile in ``order``.
 
         With what is added to their scores: the log of their size as a multiple of
-        ``common_size``, or what hides the keys that lie beyond. (T, C) int64, and (T, C) of
-        ``dtype``.
+        ``common_size``, or what hides the keys that lie beyond. (H, T, C) int64, and (H, T, C) of
+        ``dtype``; (1, T, C) where all heads read the same keys.
         """
         order, device = self.order, self.order.device
         cells = self.window.cells.index_select(0, order)
-        numbers = self.kept[_number_draws(len(order), len(self.kept), device), cells]
+        draws = _number_draws_of_tiles(len(order), len(self.kept), heads, device)
+        numbers = self.kept[draws, cells]
         inside = self.window.find_inside(order, numbers)
         sizes = _list_log_sizes(self.stream.grid, self.smaller, self.common_size, dtype, device)
-        bias = make_bias(len(cells), cells.shape[1], dtype, device)
+        bias = make_bias(numbers.shape[:-1], numbers.shape[-1], dtype, device)
         torch.where(inside, sizes[cells], _make_masked(dtype, device), out=bias)
         return numbers + self.stream.before, bias
 
     def deal(self, of_tiles: Tensor) -> tuple[Tensor, ...]:
         """What is given for each tile in ``order``, for each draw that they read.
 
-        (T, ...) -> S views, each (T / S, ...).
+        (..., T, n) -> S views, each (..., T / S, n).
         """
-        return of_tiles.tensor_split(len(self.kept))
+        return of_tiles.tensor_split(len(self.kept), dim=-2)
 
 
 @lru_cache(maxsize=32)
@@ -134,10 +145,25 @@ def _list_log_sizes(
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _number_draws(tiles: int, draws: int, device: torch.device) -> Tensor:
-    """Which draw each tile reads, as ``WindowPlan.deal`` deals them out. (T, 1) int64."""
-    dealt = torch.arange(tiles, device=device)[:, None].tensor_split(draws)
-    return torch.cat([torch.full_like(each, draw) for draw, each in enumerate(dealt)])
+def _number_draws(draws: int, heads: int, device: torch.device) -> Tensor:
+    """Which draw each head reads, for each draw that the first one reads.
+
+    (S, H) int64; (1, 1) where there is one draw.
+    """
+    head = torch.arange(heads if draws > 1 else 1, device=device)
+    return (torch.arange(draws, device=device)[:, None] + head) % draws
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_draws_of_tiles(tiles: int, draws: int, heads: int, device: torch.device) -> Tensor:
+    """Which draw each head reads in each tile, as ``WindowPlan.deal`` deals them out.
+
+    (H or 1, T, 1) int64.
+    """
+    dealt = torch.arange(tiles, device=device).tensor_split(draws)
+    firsts = torch.cat([torch.full_like(each, draw) for draw, each in enumerate(dealt)])
+    return _number_draws(draws, heads, device)[firsts].T[..., None].contiguous()
 
 
 @lru_cache(maxsize=32)

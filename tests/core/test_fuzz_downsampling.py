@@ -15,9 +15,8 @@ from support.core_cases import (
     window_settings,
 )
 from support.fuzzing import SOAK, fuzzed
-from support.window_reference import attend_densely
+from support.window_reference import attend_densely, check_drawn_inside
 from token_merge.tome_core import Draws, QueryGroups, Skipped, attend_windows, plan_layer
-from token_merge.tome_core.cells import count_tokens
 from token_merge.tome_core.settings import DRAWN
 
 CPU = torch.device("cpu")
@@ -81,14 +80,7 @@ def check_windows(plan, stream):
     assert torch.equal(window.queries.unique(), first + torch.arange(stream.grid.tokens))
     for queries, near in zip(window.queries, window.near, strict=True):
         assert set(queries.tolist()) <= set(near.tolist())
-    sizes = count_tokens(stream.grid, plan.smaller, CPU)[0].float()
-    dealt = map(plan.deal, (plan.boxes[1], *plan.list_drawn_inside(torch.float32)))
-    for kept, *of_tiles in zip(plan.kept + first, *dealt, strict=True):
-        for near, numbers, weights in zip(*of_tiles, strict=True):
-            inside, found = torch.isin(kept, near), weights > -1000
-            assert torch.equal(numbers[found], kept[inside])
-            weighed = plan.common_size * weights[found].exp()
-            torch.testing.assert_close(weighed, sizes[inside])
+    check_drawn_inside(plan, heads=2)
 
 
 @fuzzed(short=100, share=0.2)
@@ -188,9 +180,8 @@ def test_attention_in_windows_is_the_dense_one(drawn):
     mask = draw_mask(kind, (images, heads, stream.length), stream, generator)
     mask = None if mask is None else mask.to(dtype)
     found = attend_windows(plan, q, k, v, mask, 0.3)
-    wide = [x.repeat_interleave(share, dim=1).double() for x in (k, v)]
     exact_mask = None if mask is None else mask.double()
-    exact = attend_densely(plan, q.double(), *wide, exact_mask, 0.3)
+    exact = attend_densely(plan, *(x.double() for x in (q, k, v)), exact_mask, 0.3)
     assert found.dtype == dtype
     # Weights are float32; in half types the largest errors measured were 4 roundoffs.
     tolerance = max(2e-5, 16 * torch.finfo(dtype).eps)

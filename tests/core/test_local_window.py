@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.window_reference import attend_densely
+from support.window_reference import attend_densely, check_drawn_inside
 from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
 from token_merge.tome_core.cells import count_tokens
 from token_merge.tome_core.local_window import fit_box, place_windows
@@ -58,7 +58,8 @@ def test_a_box_is_two_fifths_as_long_in_time():
 
 def test_tiles_of_one_place_read_the_same_draw_in_all_frames():
     plan = make_plan(TokenGrid(32, 32, 9))
-    for tiles in plan.deal(plan.order):
+    for tiles in plan.deal(plan.order[:, None]):
+        tiles = tiles.flatten()
         in_frame = plan.window.near[tiles, 0] % (32 * 32)
         assert len(tiles) == plan.window.tiles_in_time * len(in_frame.unique())
 
@@ -76,16 +77,7 @@ def test_queries_are_in_the_middle_of_their_box_except_at_borders():
 @pytest.mark.parametrize("factor", [1.5, 2.0, 4.0])
 def test_the_drawn_keys_within_a_box_are_found(grid, others, factor):
     plan = make_plan(grid, *others, factor=factor)
-    drawn, bias = plan.list_drawn_inside(torch.float32)
-    dealt = map(plan.deal, (plan.boxes[1], drawn, bias))
-    sizes = count_tokens(grid, plan.smaller, CPU)[0].float()
-    for kept, *of_tiles in zip(plan.kept + others[0], *dealt, strict=True):
-        for near, numbers, weights in zip(*of_tiles, strict=True):
-            found = weights > -1000
-            inside = torch.isin(kept, near)
-            assert torch.equal(numbers[found], kept[inside])
-            weighed = plan.common_size * weights[found].exp()
-            torch.testing.assert_close(weighed, sizes[inside])
+    check_drawn_inside(plan, heads=3)
 
 
 @EVERY_GRID
@@ -106,6 +98,19 @@ def test_all_draws_together_read_every_token_once():
     plan = make_plan(TokenGrid(32, 32), factor=4.0)
     assert plan.kept.shape == (16, 64)
     assert len(plan.kept.unique()) == 1024
+
+
+def test_heads_of_one_query_read_one_draw_after_the_other():
+    plan = make_plan(TokenGrid(32, 32), before=3, factor=2.0)
+    for draw in range(4):
+        read = [plan.numbers[(draw + head) % 4] for head in range(6)]
+        assert torch.equal(plan.list_drawn(draw, 6), torch.stack(read))
+
+
+def test_stratified_gives_all_heads_the_same_keys():
+    plan = make_plan(TokenGrid(32, 32), method="stratified")
+    assert torch.equal(plan.list_drawn(0, 6), plan.numbers)
+    assert plan.list_drawn_inside(torch.float32, 6)[0].shape[0] == 1
 
 
 def test_stratified_reads_one_draw():
@@ -148,14 +153,14 @@ def test_masks_act_on_the_keys_they_name(heads, rows, images):
 def test_several_heads_of_queries_share_a_head_of_keys():
     plan = make_plan(TokenGrid(9, 8), 3, 2)
     q, k, v = make_tensors(plan, images=2, heads=6, key_heads=2)
-    shared = (x.repeat_interleave(3, dim=1) for x in (k, v))
-    expected = attend_densely(plan, q, *shared, None, 0.3)
+    expected = attend_densely(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
 
 
-def test_tensors_may_be_views_of_joined_heads():
+@pytest.mark.parametrize("images", [1, 2])
+def test_tensors_may_be_views_of_joined_heads(images):
     plan = make_plan(TokenGrid(9, 8), 3, 2)
-    q, k, v = make_tensors(plan, images=2)
+    q, k, v = make_tensors(plan, images, heads=3, key_heads=3)
     views = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
     expected = attend_windows(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(attend_windows(plan, *views, None, 0.3), expected)

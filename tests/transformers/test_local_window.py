@@ -47,11 +47,9 @@ def plan_block(stream, sigma, number):
 
 
 def is_output(plan, call):
-    repeats = call.q.shape[1] // call.k.shape[1]
-    k, v = (x.repeat_interleave(repeats, dim=1) for x in (call.k, call.v))
     mask = None if call.mask is None else make_additive(call.mask, call.q.dtype)
     scale = call.scale or call.q.shape[-1] ** -0.5
-    expected = attend_densely(plan, call.q, k, v, mask, scale)
+    expected = attend_densely(plan, call.q, call.k, call.v, mask, scale)
     asking = (call.q != 0).any(dim=(1, 3), keepdim=True)
     return torch.allclose(expected * asking, call.out, atol=1e-4, rtol=1e-4)
 
