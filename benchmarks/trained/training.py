@@ -15,7 +15,7 @@ from typing import Protocol
 import comfy.model_management
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import allow_mutation_on_saved_tensors
+from torch.autograd.graph import saved_tensors_hooks
 
 from .recipe import Recipe
 from .state import TrainingState
@@ -62,12 +62,26 @@ class Trainer:
         keep(state)
 
     def _step(self, state: TrainingState, step: int) -> float:
-        # Blocks of ComfyUI's transformers write into what the backward pass reads.
-        with allow_mutation_on_saved_tensors():
+        with copy_saved_tensors():
             loss = self.objective.compute_loss(state.network, step, state.device)
             loss.backward()
         state.step()
         return float(loss.detach())
+
+
+def copy_saved_tensors() -> saved_tensors_hooks:
+    """Let a network write into tensors that its backward pass reads: it reads copies.
+
+    Blocks of ComfyUI's transformers do so. ``allow_mutation_on_saved_tensors`` of PyTorch 2.13 is
+    for the same, but it knows a tensor by its address: where a new tensor lies at the address of
+    one that was written to and freed, the backward pass reads the old one.
+    """
+    return saved_tensors_hooks(_copy, lambda saved: saved)
+
+
+def _copy(saved: Tensor) -> Tensor:
+    # Nothing writes into weights before the step is over.
+    return saved if isinstance(saved, nn.Parameter) else saved.detach().clone()
 
 
 @contextmanager

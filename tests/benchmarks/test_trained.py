@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from comfy.model_sampling import ModelSamplingDiscreteFlow
 from rich.console import Console
+from torch import Tensor, nn
 
 from benchmarks.trained import codec, log, places, text, train, weights
 from benchmarks.trained.examples import SOURCES
@@ -15,6 +17,7 @@ from benchmarks.trained.flux import FluxShape
 from benchmarks.trained.network import SHAPES, Shape, build_network
 from benchmarks.trained.recipe import ON_CPU, Recipe, Stage
 from benchmarks.trained.target import answer, compute_target
+from benchmarks.trained.training import copy_saved_tensors
 from benchmarks.trained.unet import UNetShape
 from benchmarks.trained.wan import WanShape
 
@@ -145,3 +148,23 @@ def test_shifted_noise_levels_are_those_of_the_published_schedule() -> None:
     expected = shifted.sigma(levels.clamp(min=1e-6))
     torch.testing.assert_close(Recipe((), shift=3.0).shift_levels(levels), expected)
     assert Recipe(()).shift_levels(levels).equal(levels)
+
+
+def test_the_backward_pass_reads_what_was_there_before_a_network_wrote_over_it() -> None:
+    def run(add: Callable[[Tensor, float], Tensor]) -> Tensor:
+        weight = nn.Parameter(torch.linspace(-1, 1, 256))
+        with copy_saved_tensors():
+            x = weight * 1
+            for _ in range(8):
+                square = x * x
+                x = square.sin()
+                add(square, 1.0)  # the sine's gradient reads it
+                del square  # the next tensor lies where this one lay
+                x = add(x, 0.1)
+            x.sum().backward()
+        assert weight.grad is not None
+        return weight.grad
+
+    expected = run(Tensor.add)
+    for _ in range(200):
+        torch.testing.assert_close(run(Tensor.add_), expected)
