@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .attention_kernels import find_masked, make_bias
-from .cells import count_tokens
+from .cell_sizes import count_sizes, list_log_sizes, order_by_size
 from .grid import TokenGrid
 from .local_window import LocalWindow
 from .streams import Stream
@@ -59,7 +58,7 @@ class WindowPlan:
 
         Then come those of the smallest cells, and so on: (S, others + M) int64.
         """
-        order = _order_by_size(self.stream.grid, self.smaller, self.kept.device)
+        order = order_by_size(self.stream.grid, self.smaller, self.kept.device)
         kept = self.kept if order is None else self.kept.index_select(1, order)
         others = self.window.others.expand(len(kept), -1)
         return torch.cat([others, kept + self.stream.before], dim=1)
@@ -69,7 +68,7 @@ class WindowPlan:
         """For each size of a cell, where its keys begin and end in ``numbers``, and that size."""
         others = self.stream.others
         spans, start = [(0, others, 1)] if others else [], others
-        for size, count in _count_sizes(self.stream.grid, self.smaller):
+        for size, count in count_sizes(self.stream.grid, self.smaller):
             spans.append((start, start + count, size))
             start += count
         return tuple(spans)
@@ -77,7 +76,7 @@ class WindowPlan:
     @property
     def common_size(self) -> int:
         """The size that most cells have."""
-        return max(_count_sizes(self.stream.grid, self.smaller), key=lambda pair: pair[1])[0]
+        return max(count_sizes(self.stream.grid, self.smaller), key=lambda pair: pair[1])[0]
 
     @property
     def boxes(self) -> tuple[Tensor, Tensor]:
@@ -105,7 +104,7 @@ class WindowPlan:
         draws = _number_draws_of_tiles(len(order), len(self.kept), heads, device)
         numbers = self.kept[draws, cells]
         inside = self.window.find_inside(order, numbers)
-        sizes = _list_log_sizes(self.stream.grid, self.smaller, self.common_size, dtype, device)
+        sizes = list_log_sizes(self.stream.grid, self.smaller, self.common_size, dtype, device)
         bias = make_bias(numbers.shape[:-1], numbers.shape[-1], dtype, device)
         torch.where(inside, sizes[cells], _make_masked(dtype, device), out=bias)
         return numbers + self.stream.before, bias
@@ -116,31 +115,6 @@ class WindowPlan:
         (..., T, n) -> S views, each (..., T / S, n).
         """
         return of_tiles.tensor_split(len(self.kept), dim=-2)
-
-
-@lru_cache(maxsize=32)
-def _count_sizes(grid: TokenGrid, smaller: TokenGrid) -> tuple[tuple[int, int], ...]:
-    """The sizes that cells have, ascending, and how many cells have each."""
-    sizes = count_tokens(grid, smaller, torch.device("cpu"))[0]
-    return tuple(sorted(Counter(sizes.tolist()).items()))
-
-
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
-def _order_by_size(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor | None:
-    """The cells by their size, (M,) int64; None where all are equal."""
-    if len(_count_sizes(grid, smaller)) == 1:
-        return None
-    return count_tokens(grid, smaller, device)[0].argsort(stable=True)
-
-
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
-def _list_log_sizes(
-    grid: TokenGrid, smaller: TokenGrid, unit: int, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    """The log of each cell's size, as a multiple of ``unit``. (M,)"""
-    return (count_tokens(grid, smaller, device)[0] / unit).log().to(dtype)
 
 
 @lru_cache(maxsize=32)
