@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -25,6 +26,8 @@ from .sampling import Batch
 HELD_OUT_SEED = 1
 """Of clips drawn for measuring alone: no clip of these was trained on."""
 HELD_OUT = 256
+SLIDES = " sliding "
+"""In a caption: all that is seen moves in one direction."""
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
@@ -32,11 +35,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     Raises RuntimeError where the results in place are of other weights.
     """
-    with waiting(console, "Loading the model and the captions"):
+    with waiting(console, "Loading the model"):
         model = weights.load(options.weights, options.device, getattr(torch, options.precision))
         mark = weights.fingerprint(weights.load(options.weights, options.device))
-        batches = make_batches(options.kept, options.pairs, options.tokens)
     for regime in options.regimes:
+        with waiting(console, "Encoding the captions"):
+            batches = make_batches(options.kept, options.pairs, options.tokens, regime)
         place = places.of_regime(options.out, regime) / "results.json"
         report = session.open_report(place, mark, options)
         report.settings = {
@@ -55,20 +59,46 @@ def run(options: argparse.Namespace, console: Console) -> None:
         console.print(f"Numbers: {place}", soft_wrap=True)
 
 
-def list_captions(folder: Path, count: int) -> list[str]:
-    """Held out from training. folder: where drawn clips are kept."""
-    return clips.load(folder, HELD_OUT, HELD_OUT_SEED).captions[:count]
+@dataclass(frozen=True)
+class HeldOut:
+    """Drawn clips that were not trained on. starts: (count, 12, F, H, W), their latents."""
+
+    captions: list[str]
+    starts: Tensor
+
+    @staticmethod
+    def load(folder: Path, count: int, tokens: int, regime: Regime) -> HeldOut:
+        """folder: where drawn clips are kept.
+
+        Where ``regime`` denoises in part, the clips are such in which the whole picture slides.
+        """
+        data = clips.load(folder, HELD_OUT, HELD_OUT_SEED)
+        fitting = [
+            row
+            for row, caption in enumerate(data.captions)
+            if SLIDES in caption or not regime.is_partial
+        ]
+        rows = torch.tensor(fitting[:count])
+        side = tokens * codec.PIXELS_PER_TOKEN
+        pixels = data.crops(rows, side, FRAMES, torch.Generator().manual_seed(0))
+        return HeldOut([data.captions[row] for row in rows.tolist()], codec.split_bands(pixels))
 
 
-def make_batches(folder: Path, count: int, tokens: int) -> list[Batch]:
-    """Clip n has the noise of seed n. folder: as ``list_captions``."""
-    captions = list_captions(folder, count)
+def make_batches(folder: Path, count: int, tokens: int, regime: Regime) -> list[Batch]:
+    """Clip n has the noise of seed n. folder: where drawn clips are kept."""
+    held_out = HeldOut.load(folder, count, tokens, regime)
     encoder = text.build_encoder()
-    prompts = torch.stack([text.encode(encoder, caption) for caption in captions])
+    prompts = torch.stack([text.encode(encoder, caption) for caption in held_out.captions])
     nothing = text.encode(encoder, "")[None]
     shape = (codec.CHANNELS, FRAMES, tokens, tokens)
     return [
-        Batch(some, nothing, tuple(range(first, first + len(some))), shape)
+        Batch(
+            some,
+            nothing,
+            tuple(range(first, first + len(some))),
+            shape,
+            held_out.starts[first : first + len(some)] if regime.is_partial else None,
+        )
         for first, some in zip(range(0, count, ROWS), prompts.split(ROWS), strict=True)
     ]
 

@@ -103,8 +103,9 @@ def _add_results(action: argparse.ArgumentParser) -> None:
         nargs="+",
         type=regimes.parse,
         metavar="NAME",
-        help=f"sampler-scheduler-steps-cfgN (default: {regimes.DEFAULT.name}; of a model for few "
-        "steps the one that it was made for); worth measuring: "
+        help="sampler-scheduler-steps-cfgN, or with -denoiseN behind it: clips are then made anew "
+        f"in part (default: {regimes.DEFAULT.name}; of a model for few steps the one that it was "
+        "made for); worth measuring: "
         + "; ".join(
             f"{kind}: {', '.join(one.name for one in standard)}"
             for kind, standard in regimes.STANDARD.items()

@@ -13,18 +13,25 @@ class Regime:
     """One way to sample.
 
     sampler, scheduler: by ComfyUI's names for them. cfg: scale of the guidance, against the empty
-    caption where it is above 1; at 1 the model computes no negative prompt.
+    caption where it is above 1; at 1 the model computes no negative prompt. denoise: below 1 a
+    drawn clip is made anew in part, as ComfyUI's KSampler does by its input of this name.
     """
 
     sampler: str
     scheduler: str
     steps: int
     cfg: float = 1.0
+    denoise: float = 1.0
 
     @property
     def name(self) -> str:
         """Of its folder, and on the command line: "euler-normal-20-cfg1"."""
-        return f"{self.sampler}-{self.scheduler}-{self.steps}-cfg{self.cfg:g}"
+        part = f"-denoise{self.denoise:g}" if self.is_partial else ""
+        return f"{self.sampler}-{self.scheduler}-{self.steps}-cfg{self.cfg:g}{part}"
+
+    @property
+    def is_partial(self) -> bool:
+        return self.denoise < 1
 
     @property
     def draws_noise(self) -> bool:
@@ -36,7 +43,10 @@ class Regime:
         return self if steps is None else replace(self, steps=steps)
 
     def __str__(self) -> str:
-        return f"{self.sampler}, {self.scheduler} schedule, {self.steps} steps, cfg {self.cfg:g}"
+        part = f", denoise {self.denoise:g}" if self.is_partial else ""
+        return (
+            f"{self.sampler}, {self.scheduler} schedule, {self.steps} steps, cfg {self.cfg:g}{part}"
+        )
 
 
 DEFAULT = Regime("euler", "normal", 20)
@@ -67,6 +77,8 @@ STANDARD = {
         Regime("euler", "simple", 20),
         Regime("euler", "simple", 8),
         FOUR_STEPS,
+        Regime("euler", "simple", 8, denoise=0.3),
+        Regime("euler", "simple", 4, denoise=0.3),
     ),
     "flux-4-steps": (FOUR_STEPS,),
 }
@@ -80,9 +92,12 @@ def find_default(model: str) -> Regime:
 
 def parse(name: str) -> Regime:
     """The regime with this name. Raises ValueError where a part of it is not known."""
-    sampler, scheduler, steps, guidance = name.split("-")
+    sampler, scheduler, steps, guidance, *part = name.split("-")
     if sampler not in SAMPLERS:
         raise ValueError(f"sampler is {sampler!r}, expected one of {SAMPLERS}")
     if scheduler not in SCHEDULERS:
         raise ValueError(f"scheduler is {scheduler!r}, expected one of {SCHEDULERS}")
-    return Regime(sampler, scheduler, int(steps), float(guidance.removeprefix("cfg")))
+    denoise = float(part[0].removeprefix("denoise")) if part else 1.0
+    if not 0 < denoise <= 1:
+        raise ValueError(f"denoise is {denoise:g}, expected more than 0 and at most 1")
+    return Regime(sampler, scheduler, int(steps), float(guidance.removeprefix("cfg")), denoise)

@@ -25,13 +25,15 @@ class Batch:
 
     prompts: (B, 77, C). nothing: (1, 77, C), the negative prompt. seeds: of the noise, one a
     picture, so that a picture's noise does not depend on what else is in its batch. shape: of one
-    latent, its channels first: (12, H, W), or (12, F, H, W) of a clip.
+    latent, its channels first: (12, H, W), or (12, F, H, W) of a clip. start: (B, *shape), the
+    latents that are made anew where a regime denoises in part.
     """
 
     prompts: Tensor
     nothing: Tensor
     seeds: tuple[int, ...]
     shape: tuple[int, ...]
+    start: Tensor | None = None
 
     def noise(self) -> Tensor:
         """(B, *shape)."""
@@ -77,10 +79,12 @@ class Trajectory:
 
 
 def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
-    """(steps + 1,), falling to 0."""
+    """(steps + 1,), falling to 0: of more steps the last ones where ``regime`` denoises in part."""
     sampling = model.get_model_object("model_sampling")
-    levels: Tensor = comfy.samplers.calculate_sigmas(sampling, regime.scheduler, regime.steps)
-    return levels
+    # As ComfyUI's KSampler counts them.
+    steps = int(regime.steps / regime.denoise)
+    levels: Tensor = comfy.samplers.calculate_sigmas(sampling, regime.scheduler, steps)
+    return levels[-(regime.steps + 1) :]
 
 
 def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Trajectory:
@@ -153,7 +157,7 @@ def _run(
         sampler,
         sigmas,
         model_options=model.model_options,
-        latent_image=torch.zeros_like(noise),
+        latent_image=torch.zeros_like(noise) if batch.start is None else batch.start,
         callback=callback,
         disable_pbar=True,
         seed=batch.seeds[0],

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from benchmarks.quality import clip_session, options
+from benchmarks.quality.regimes import Regime
 from benchmarks.quality.report import Report, VariantReport
 
 NAMES = ("plain, 2 steps", "Token Downsample ×2, window", "Token Downsample ×2")
@@ -56,3 +58,16 @@ def test_easycache_leaves_calls_to_the_last_ones(measured: dict[str, VariantRepo
 
 def test_the_report_says_how_it_was_computed(report: Report) -> None:
     assert report.settings["computed in"] == "float32"
+
+
+def test_clips_that_are_made_anew_in_part_slide(tmp_path: Path) -> None:
+    regime = Regime("euler", "simple", 4, denoise=0.3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clip_session, "HELD_OUT", 16)
+        held_out = clip_session.HeldOut.load(tmp_path, 2, 8, regime)
+        (batch,) = clip_session.make_batches(tmp_path, 2, 8, regime)
+    assert all(clip_session.SLIDES in caption for caption in held_out.captions)
+    assert batch.start is not None
+    assert torch.equal(batch.start, held_out.starts)
+    assert batch.start.shape == (2, *batch.shape)
+    assert batch.start.diff(dim=2).abs().mean() > 0.01

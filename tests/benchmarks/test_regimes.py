@@ -31,6 +31,25 @@ def test_the_name_of_a_regime_is_what_the_command_line_reads() -> None:
         assert regimes.parse(regime.name) == regime
     with pytest.raises(ValueError, match="sampler is 'eulr'"):
         regimes.parse("eulr-normal-20-cfg1")
+    with pytest.raises(ValueError, match="denoise is 0, expected more than 0"):
+        regimes.parse("euler-simple-8-cfg1-denoise0")
+
+
+def test_a_regime_that_denoises_in_part_begins_lower_and_keeps_some_of_what_was_there() -> None:
+    model = weights.load(places.WEIGHTS["wan"])
+    part, whole = (Regime("euler", "simple", 4, denoise=share) for share in (0.25, 1.0))
+    levels = sampling.noise_levels(model, part)
+    assert levels.tolist() == sampling.noise_levels(model, whole.with_steps(16))[-5:].tolist()
+    starts = torch.randn(2, 1, 12, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    words = prompts("a photo of coins"), prompts("")
+    for regime, share in ((part, 0.5), (whole, 0.0)):
+        batches = [sampling.Batch(*words, (0,), (12, 3, 8, 8), start) for start in starts]
+        one, other = (sampling.sample(model, batch, regime).latent for batch in batches)
+        kept = torch.nn.functional.cosine_similarity(
+            (one - other).flatten(), (starts[0] - starts[1]).flatten(), dim=0
+        )
+        assert kept >= share
+        assert torch.equal(one, other) == (regime == whole)
 
 
 def test_every_picture_has_noise_of_its_own_in_the_steps_whatever_is_beside_it() -> None:
