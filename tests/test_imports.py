@@ -44,6 +44,7 @@ CORE_ORDER = [
     "global_matching",
     "local_matching",
     "tile_matching",
+    "window_planning",
     "planning",
     "proportional",
 ]

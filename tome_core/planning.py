@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
-from math import prod
 
 from torch import Tensor
 
@@ -16,25 +15,14 @@ from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
-from .local_window import LocalWindow, fit_box, place_windows
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Plan, Skipped
 from .query_groups import MOST_GROUPS
 from .settings import DRAWN, DownsampleSettings, MergeSettings, Settings
 from .streams import Stream
 from .tile_matching import match_tiles
-from .tokens import number_between
 from .window_plan import WindowPlan
-
-MOST_DRAWS = 16
-"""Of the keys beyond local windows. Each draw is gathered and called by itself. More than these
-were no nearer to plain (measured with a prototype on the small trained Flux, 64 x 64 tokens, factor
-4, 8 steps, 4 pictures). One for all tiles loses 0 to 2 dB, see docs/quality.md."""
-
-LEAST_FOR_WINDOWS = {"cuda": 6400}
-"""By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start more than a hundred kernels: at 4,096 tokens a block is 0.93x and 0.69x as fast, or 1.00x
-and 0.97x where launches hide. Where the user asks for a window, it is there all the same."""
+from .window_planning import plan_windows
 
 LEAST_FOR_MERGING = {"cuda": 1024}
 """By device: with fewer tokens merging gains nothing by the same estimates, even where launches
@@ -128,17 +116,10 @@ def _plan_downsampling(
     if smaller == grid:
         return Skipped(f"{grid.tokens} tokens are within the factor and max_tokens already")
 
-    window = _find_window(settings, layer, smaller)
-    least = LEAST_FOR_WINDOWS.get(draws.device.type, 0) if settings.local_window is None else 0
-    if window and grid.tokens < least:
-        return Skipped(
-            f"{grid.tokens} tokens are too few for local windows to pay on a GPU, by an estimate; "
-            f"with another local_window than auto the layer is reduced"
-        )
-    if window:
-        draw_count = _count_draws(grid, smaller, window) if settings.groups_queries else 1
-        kept = list_cells(grid, smaller, draw_count, draws.device).draw(draws)
-        return WindowPlan(stream, smaller, kept, _order_tiles(window, draws), window)
+    if layer.local_window and (
+        plan := plan_windows(settings, stream, smaller, layer.local_window, draws)
+    ):
+        return plan
     if settings.method in DRAWN:
         groups = _count_groups(stream, smaller) if settings.groups_queries else 1
         kept = list_cells(grid, smaller, groups, draws.device).draw(draws)
@@ -162,31 +143,3 @@ def _shrink(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> Tok
 def _count_groups(stream: Stream, smaller: TokenGrid) -> int:
     """Query groups that read no more keys in all than there are tokens."""
     return min(MOST_GROUPS, stream.length // (smaller.tokens + stream.others))
-
-
-def _find_window(
-    settings: DownsampleSettings, layer: LayerTokens, smaller: TokenGrid
-) -> LocalWindow | None:
-    """None where none is wanted, or where it would keep more than ``max_tokens`` or all tokens."""
-    grid = layer.stream.grid
-    if layer.local_window == 0:
-        return None
-    box = fit_box(grid, layer.local_window)
-    if smaller.tokens + prod(box) > (settings.max_tokens or grid.tokens):
-        return None
-    return place_windows(layer.stream, smaller, box, layer.draws.device)
-
-
-def _order_tiles(window: LocalWindow, draws: Draws) -> Tensor:
-    """The tiles in random order, all frames of one place together. (T,) int64.
-
-    They come to read the same draw, mostly: errors that change from frame to frame would flicker.
-    """
-    places = window.tiles // window.tiles_in_time
-    order = draws.draw_order(places)[:, None]  # (places, 1)
-    return (order + places * number_between(0, window.tiles_in_time, draws.device)).flatten()
-
-
-def _count_draws(grid: TokenGrid, smaller: TokenGrid, window: LocalWindow) -> int:
-    """As many draws as a cell has tokens: together they are all tokens, each once."""
-    return max(1, min(MOST_DRAWS, grid.tokens // smaller.tokens, window.tiles))

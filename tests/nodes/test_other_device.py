@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.other_device import DEVICE, OtherDevice
 from support.other_device_run import check_stays, put_on_other_device, run_on_both
-from token_merge.tome_core import planning
+from token_merge.tome_core import planning, window_planning
 
 from benchmarks.speed.cost.stand_in_gpu import GpuTensor
 
@@ -80,7 +80,7 @@ def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
     for side, said in (("auto", "400 tokens are too few for local windows"), ("16", "reads")):
         with monkeypatch.context() as patching:
             model = put_on_other_device(token_downsample(flux, local_window=side), patching)
-            patching.setattr(planning, "LEAST_FOR_WINDOWS", {"cuda": 6400})
+            patching.setattr(window_planning, "LEAST_FOR_WINDOWS", {"cuda": 6400})
             before = len(messages())
             sample(model)
         assert said in " ".join(messages()[before:])
