@@ -88,7 +88,12 @@ def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
 
 
 def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Trajectory:
-    """One row a picture, two where ``regime`` guides."""
+    """One row a picture, two where ``regime`` guides.
+
+    Raises RuntimeError where ``regime`` denoises in part and there is nothing to start from.
+    """
+    if regime.is_partial and batch.start is None:
+        raise RuntimeError(f"denoise is {regime.denoise:g}, expected 1: only clips are made anew")
     states: list[Tensor] = []
     predictions: list[Tensor] = []
 

@@ -52,6 +52,12 @@ def test_a_regime_that_denoises_in_part_begins_lower_and_keeps_some_of_what_was_
         assert torch.equal(one, other) == (regime == whole)
 
 
+def test_what_has_nothing_to_start_from_is_not_made_anew_in_part() -> None:
+    model = weights.load(places.WEIGHTS["flux"])
+    with pytest.raises(RuntimeError, match="denoise is 0.3, expected 1"):
+        sampling.sample(model, make_batch((0,)), Regime("euler", "simple", 4, denoise=0.3))
+
+
 def test_every_picture_has_noise_of_its_own_in_the_steps_whatever_is_beside_it() -> None:
     levels = torch.tensor([1.0, 0.5])
     several, alone = make_batch((0, 1, 2)), make_batch((1,))
