@@ -54,7 +54,7 @@ def test_a_regime_that_denoises_in_part_begins_lower_and_keeps_some_of_what_was_
 
 def test_what_has_nothing_to_start_from_is_not_made_anew_in_part() -> None:
     model = weights.load(places.WEIGHTS["flux"])
-    with pytest.raises(RuntimeError, match="denoise is 0.3, expected 1"):
+    with pytest.raises(RuntimeError, match=r"denoise is 0\.3, expected 1"):
         sampling.sample(model, make_batch((0,)), Regime("euler", "simple", 4, denoise=0.3))
 
 
