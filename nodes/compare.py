@@ -14,6 +14,7 @@ from .comparison.sampling import Sampling
 from .comparison.surroundings import describe_surroundings
 from .comparison.table import draw_table
 from .hooks.page import find_node_id, write_on_node
+from .inputs import check_names
 
 
 class TokenReductionCompare(io.ComfyNode):
@@ -62,6 +63,7 @@ class TokenReductionCompare(io.ComfyNode):
     def execute(
         cls, model: ModelPatcher, patched_model: ModelPatcher, **inputs: Any
     ) -> io.NodeOutput:
+        check_names(cls, inputs)
         sampling = Sampling(**inputs)
         facts = describe_surroundings(model, patched_model, sampling)
         comparison = compare(model, patched_model, sampling)

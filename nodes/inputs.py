@@ -23,6 +23,20 @@ def pick(inputs: Sequence[io.Input], *names: str) -> list[io.Input]:
     return [found[name] for name in names]
 
 
+def check_names(node: type[io.ComfyNode], values: dict[str, Any]) -> None:
+    """Each value is of an input that ``node`` has.
+
+    ComfyUI drops values of other inputs, but hands on what comes over a link.
+    """
+    known = [each.id for each in node.define_schema().inputs]
+    for name in values:
+        if name not in known:
+            raise ValueError(
+                f"{name} is no input of this node, expected only {', '.join(known)}; "
+                f"remove its link, or add the node anew"
+            )
+
+
 def make_settings(kind: Callable[..., Kind], values: dict[str, Any]) -> Kind:
     """Settings of ``kind`` from the values of inputs; defaults for those that a node lacks.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
+from typing_extensions import override
 
 from ..tome_core.settings import Settings
 from . import inputs
@@ -27,7 +30,12 @@ ALIASES = (
 
 
 class ReductionNode(io.ComfyNode):
-    """Takes a MODEL and returns a patched clone. Its nodes define a schema and ``execute``."""
+    """Takes a MODEL and returns a patched clone. Its nodes define a schema and ``read``."""
+
+    @staticmethod
+    @abstractmethod
+    def read(values: dict[str, Any]) -> Settings:
+        """The settings that the values of the inputs ask for."""
 
     @staticmethod
     def make_schema(
@@ -59,6 +67,8 @@ class ReductionNode(io.ComfyNode):
         return inputs.explain_window(start_percent, end_percent) or True
 
     @classmethod
-    def patch(cls, model: ModelPatcher, settings: Settings) -> io.NodeOutput:
+    @override
+    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
         """``model`` with these settings, which report on this node of the page."""
-        return io.NodeOutput(attach(model, settings, find_node_id(cls)))
+        inputs.check_names(cls, values)
+        return io.NodeOutput(attach(model, cls.read(values), find_node_id(cls)))

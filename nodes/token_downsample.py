@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 from typing_extensions import override
 
@@ -14,6 +11,8 @@ from .reduction_node import ReductionNode
 
 
 class TokenDownsample(ReductionNode):
+    read = staticmethod(downsample_inputs.read)
+
     @classmethod
     @override
     def define_schema(cls) -> io.Schema:
@@ -32,8 +31,3 @@ class TokenDownsample(ReductionNode):
                 "end_percent",
             ),
         )
-
-    @classmethod
-    @override
-    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
-        return cls.patch(model, downsample_inputs.read(values))

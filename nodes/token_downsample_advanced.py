@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 from typing_extensions import override
 
@@ -13,6 +10,8 @@ from .reduction_node import ReductionNode
 
 
 class TokenDownsampleAdvanced(ReductionNode):
+    read = staticmethod(downsample_inputs.read)
+
     @classmethod
     @override
     def define_schema(cls) -> io.Schema:
@@ -23,8 +22,3 @@ class TokenDownsampleAdvanced(ReductionNode):
             ("todo", "tome", "token downsampling"),
             downsample_inputs.list_inputs(),
         )
-
-    @classmethod
-    @override
-    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
-        return cls.patch(model, downsample_inputs.read(values))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 from typing_extensions import override
 
@@ -14,6 +11,8 @@ from .reduction_node import ReductionNode
 
 
 class TokenMerge(ReductionNode):
+    read = staticmethod(merge_inputs.read)
+
     @classmethod
     @override
     def define_schema(cls) -> io.Schema:
@@ -25,8 +24,3 @@ class TokenMerge(ReductionNode):
             ("tome", "tomesd", "token merging"),
             pick(merge_inputs.list_inputs(), "model", "ratio", "start_percent", "end_percent"),
         )
-
-    @classmethod
-    @override
-    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
-        return cls.patch(model, merge_inputs.read(values))

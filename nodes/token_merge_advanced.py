@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 from typing_extensions import override
 
@@ -13,6 +10,8 @@ from .reduction_node import ReductionNode
 
 
 class TokenMergeAdvanced(ReductionNode):
+    read = staticmethod(merge_inputs.read)
+
     @classmethod
     @override
     def define_schema(cls) -> io.Schema:
@@ -24,8 +23,3 @@ class TokenMergeAdvanced(ReductionNode):
             ("tome", "tomesd", "toma", "token merging"),
             merge_inputs.list_inputs(),
         )
-
-    @classmethod
-    @override
-    def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
-        return cls.patch(model, merge_inputs.read(values))

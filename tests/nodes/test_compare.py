@@ -177,6 +177,11 @@ def test_one_step_has_no_time(unet):
     assert "Seconds per step" not in report
 
 
+def test_an_input_that_the_node_lacks_is_refused_by_name(unet):
+    with pytest.raises(ValueError, match="no_such_input is no input of this node, expected only"):
+        compare(unet("SD15"), unet("SD15"), no_such_input=1)
+
+
 def test_nothing_to_denoise_is_no_error(unet):
     outputs = compare(unet("SD15"), unet("SD15"), denoise=0.0)
     assert "Speed was not measured" in outputs["report"]

@@ -48,5 +48,5 @@ def test_every_input_is_shown(simple, advanced):
 
 def test_no_node_can_be_given_what_it_does_not_show(unet):
     assert "ratio" not in inspect.signature(TokenMerge.execute).parameters
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
+    with pytest.raises(ValueError, match="no_such_input is no input of this node, expected only"):
         TokenMerge.execute(unet("SD15"), no_such_input=1)

@@ -41,3 +41,12 @@ def test_a_wrong_percent_window_is_one_error_on_its_two_inputs(client, small_pro
     with pytest.raises(RunError) as refusal:
         client.submit(prompt)
     assert str(refusal.value).count("start_percent is 0.6, expected less than") == 2
+
+
+@pytest.mark.parametrize("node", ["TokenMerge", "TokenDownsample"])
+def test_a_link_to_an_input_that_the_node_lacks_is_refused_by_name(node, client, small_prompt):
+    prompt = small_prompt(SD15, kinds=(node,))
+    model = next(each for each in prompt.values() if each["class_type"] == node)["inputs"]["model"]
+    identity = client.submit(with_values(prompt, node, no_such_input=model))
+    with pytest.raises(RunError, match="no_such_input is no input of this node, expected only mod"):
+        client.finish(identity)
