@@ -6,7 +6,7 @@ from typing import Any
 
 from comfy_api.latest import io
 
-from ..tome_core.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
+from ..tome_core.downsample_settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
 from . import inputs
 
 WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}

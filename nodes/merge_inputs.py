@@ -6,7 +6,7 @@ from typing import Any
 
 from comfy_api.latest import io
 
-from ..tome_core.settings import (
+from ..tome_core.merge_settings import (
     MATCHINGS,
     MAX_RATIO,
     MAX_REFRESH_STEPS,

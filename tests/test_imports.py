@@ -24,6 +24,8 @@ CORE_ORDER = [
     "checks",
     "schedule",
     "settings",
+    "merge_settings",
+    "downsample_settings",
     "grid",
     "draws",
     "tokens",

@@ -1,15 +1,17 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
+from .downsample_settings import DownsampleSettings
 from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
 from .local_window import LocalWindow
+from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
 from .planning import LayerTokens, plan_layer
 from .query_groups import QueryGroups
-from .settings import DownsampleSettings, MergeSettings, Settings
+from .settings import Settings
 from .streams import Stream
 from .tile_matching import match_tiles
 from .window_attention import attend_windows

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .cells import count_tokens, pick_nearest
+from .downsample_settings import DownsampleMethod
 from .grid import TokenGrid
-from .settings import DownsampleMethod
 from .streams import Stream
 from .tokens import join_heads, split_heads, take_for_groups, take_tokens
 

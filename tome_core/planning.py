@@ -11,14 +11,16 @@ from torch import Tensor
 
 from .cells import list_cells, pick_nearest
 from .downsample import ChoosingPlan, InterpolationPlan
+from .downsample_settings import DRAWN, DownsampleSettings
 from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
+from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Plan, Skipped
 from .query_groups import MOST_GROUPS
-from .settings import DRAWN, DownsampleSettings, MergeSettings, Settings
+from .settings import Settings
 from .streams import Stream
 from .tile_matching import match_tiles
 from .window_plan import WindowPlan

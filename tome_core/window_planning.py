@@ -7,11 +7,11 @@ from math import prod
 from torch import Tensor
 
 from .cells import list_cells
+from .downsample_settings import DownsampleSettings
 from .draws import Draws
 from .grid import TokenGrid
 from .local_window import LocalWindow, fit_box, place_windows
 from .plan import Skipped
-from .settings import DownsampleSettings
 from .streams import Stream
 from .tokens import number_between
 from .window_plan import WindowPlan

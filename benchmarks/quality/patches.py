@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from comfy.model_patcher import ModelPatcher
 from token_merge.nodes.hooks.transformer.attention import Block
-from token_merge.tome_core.settings import Target
+from token_merge.tome_core.merge_settings import Target
 
 from .. import ours
 from ..settings import Setting

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from token_merge.tome_core import MergeSettings
-from token_merge.tome_core.settings import Target
+from token_merge.tome_core.merge_settings import Target
 
 from .. import peers
 from ..settings import DOWNSAMPLE_2, MERGE_ALL, MERGE_QUERIES, Setting

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from token_merge.tome_core.settings import MATCHINGS
+from token_merge.tome_core.merge_settings import MATCHINGS
 
 from benchmarks import settings
 from benchmarks.speed import variants

@@ -13,7 +13,8 @@ from token_merge.tome_core import (
     attend_windows,
     plan_layer,
 )
-from token_merge.tome_core.settings import MATCHINGS, METHODS
+from token_merge.tome_core.downsample_settings import METHODS
+from token_merge.tome_core.merge_settings import MATCHINGS
 
 META = torch.device("meta")
 SETTINGS = [

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
 from token_merge.tome_core import plan_layer as plan_any_layer
-from token_merge.tome_core.settings import METHODS
+from token_merge.tome_core.downsample_settings import METHODS
 
 CHOOSING = ("stratified", "interleaved", "nearest-exact", "nearest")
 GRIDS = st.builds(TokenGrid, height=st.integers(2, 13), width=st.integers(2, 13))

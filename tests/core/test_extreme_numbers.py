@@ -15,9 +15,9 @@ from token_merge.tome_core import (
     attention_kernels,
 )
 from token_merge.tome_core.attention_kernels import attend_part_by_matrices, attend_part_on_cpu
+from token_merge.tome_core.merge_settings import MATCHINGS
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.proportional import add_size_channels, add_sizes_to_mask
-from token_merge.tome_core.settings import MATCHINGS
 from token_merge.tome_core.window_attention import attend_windows
 
 CPU = torch.device("cpu")

@@ -17,7 +17,7 @@ from support.core_cases import (
 from support.fuzzing import SOAK, fuzzed
 from support.window_reference import attend_densely, check_drawn_inside
 from token_merge.tome_core import Draws, QueryGroups, Skipped, attend_windows, plan_layer
-from token_merge.tome_core.settings import DRAWN
+from token_merge.tome_core.downsample_settings import DRAWN
 
 CPU = torch.device("cpu")
 AVERAGING = ("nearest-exact", "nearest", "bilinear", "area", "max")

@@ -13,8 +13,9 @@ from hypothesis import given
 from support.core_cases import grids
 from support.fuzzing import SOAK, fuzzed
 from token_merge.tome_core import DownsampleSettings, MergeSettings, TokenGrid
+from token_merge.tome_core.downsample_settings import METHODS
+from token_merge.tome_core.merge_settings import MATCHINGS, TARGETS
 from token_merge.tome_core.schedule import PercentWindow
-from token_merge.tome_core.settings import MATCHINGS, METHODS, TARGETS
 
 NUMBERS = st.one_of(
     st.integers(),

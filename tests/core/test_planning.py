@@ -14,7 +14,7 @@ from token_merge.tome_core import (
     TokenGrid,
     plan_layer,
 )
-from token_merge.tome_core.settings import MATCHINGS
+from token_merge.tome_core.merge_settings import MATCHINGS
 
 
 def plan(grid, settings, batch=1):

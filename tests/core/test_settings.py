@@ -1,7 +1,8 @@
 import dataclasses
 
 import pytest
-from token_merge.tome_core.settings import DownsampleSettings, MergeSettings
+from token_merge.tome_core.downsample_settings import DownsampleSettings
+from token_merge.tome_core.merge_settings import MergeSettings
 
 
 @pytest.mark.parametrize(

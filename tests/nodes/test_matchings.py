@@ -7,7 +7,7 @@ import pytest
 import torch
 from comfy.ldm.modules.attention import FeedForward
 from token_merge.nodes.hooks import planner
-from token_merge.tome_core.settings import MATCHINGS
+from token_merge.tome_core.merge_settings import MATCHINGS
 
 
 @pytest.mark.parametrize("matching", MATCHINGS)

@@ -13,7 +13,7 @@ from token_merge.nodes.hooks.model_call import Run
 from token_merge.nodes.hooks.run_report import RunReport
 from token_merge.nodes.hooks.step_clock import StepClock
 from token_merge.nodes.hooks.turns import Turns
-from token_merge.tome_core.settings import MergeSettings
+from token_merge.tome_core.merge_settings import MergeSettings
 
 CASES = [(mode, 1) for mode in (PLAIN, *MODES)] + [(MODES[-1], 2)]
 """Modes, each with the number of clones on which two runs go at once."""

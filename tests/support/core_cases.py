@@ -15,19 +15,15 @@ from token_merge.tome_core import (
     Stream,
     TokenGrid,
 )
-from token_merge.tome_core.settings import (
-    DRAWN,
+from token_merge.tome_core.downsample_settings import DRAWN, MAX_FACTOR, MAX_WINDOW, METHODS
+from token_merge.tome_core.merge_settings import (
     MATCHINGS,
-    MAX_FACTOR,
     MAX_RATIO,
     MAX_REFRESH_STEPS,
-    MAX_SEED,
     MAX_STRIDE,
-    MAX_TOKENS,
-    MAX_WINDOW,
-    METHODS,
     TARGETS,
 )
+from token_merge.tome_core.settings import MAX_SEED, MAX_TOKENS
 from torch import Tensor
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)

@@ -1,0 +1,118 @@
+"""What the user chose in a Token Merge node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from .checks import check_choice, check_flag, check_number, check_whole
+from .settings import PARTS, Part, Settings
+
+Target = Literal["queries, keys and values", "keys and values", "queries"]
+Matching = Literal["local", "global", "k-th", "random", "toma"]
+
+TARGETS: tuple[Target, ...] = get_args(Target)
+MATCHINGS: tuple[Matching, ...] = get_args(Matching)
+
+MAX_RATIO = 0.9
+MAX_STRIDE = 8
+MAX_REFRESH_STEPS = 100
+
+
+@dataclass(frozen=True)
+class MergeSettings(Settings):
+    """Token merging, ToMe for Stable Diffusion (arXiv 2303.17604).
+
+    Args:
+        ratio: share of a layer's tokens that is merged away, from 0 to 0.9; acts as at most
+            ``most_ratio``.
+        max_downsample: acts on layers downsampled at most this much; None: the model's finest.
+        target: which tokens of self-attention are merged.
+        stride_x, stride_y: width and height, in tokens, of the cell that has one dst token.
+        random_destinations: the dst is a random token of its cell, drawn from ``seed``, instead
+            of the first one.
+        merge_cross_attention, merge_mlp: also merge the queries of cross-attention and the tokens
+            of the MLP.
+        matching: how similar tokens are found, see planning.py.
+        refresh_steps: 0: every layer has its own plan in every step. n: the layers of one
+            resolution share a plan, which is kept for n steps.
+
+    On UNets a merged key is that of its dst. Without ``proportional_attention`` it is the mean of
+    its tokens, as in ToMe for Stable Diffusion.
+    """
+
+    node_name: ClassVar[str] = "Token Merge"
+
+    ratio: float = 0.5
+    max_downsample: int | None = None
+    target: Target = "queries, keys and values"
+    stride_x: int = 2
+    stride_y: int = 2
+    random_destinations: bool = True
+    merge_cross_attention: bool = False
+    merge_mlp: bool = False
+    matching: Matching = "local"
+    refresh_steps: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("stride_x", self.stride_x, 1, MAX_STRIDE)
+        check_whole("stride_y", self.stride_y, 1, MAX_STRIDE)
+        check_choice("matching", self.matching, MATCHINGS)
+        check_number("ratio", self.ratio, 0.0, MAX_RATIO)
+        if self.max_downsample is not None:
+            check_choice("max_downsample", self.max_downsample, (1, 2, 4, 8))
+        check_choice("target", self.target, TARGETS)
+        for name in ("random_destinations", "merge_cross_attention", "merge_mlp"):
+            check_flag(name, getattr(self, name))
+        check_whole("refresh_steps", self.refresh_steps, 0, MAX_REFRESH_STEPS)
+
+    @property
+    def most_ratio(self) -> float:
+        """Every cell keeps its dst token. The matchings "random" and "toma" have no cells."""
+        if self.matching in ("random", "toma"):
+            return MAX_RATIO
+        return min(MAX_RATIO, 1 - 1 / (self.stride_x * self.stride_y))
+
+    @property
+    def acting_ratio(self) -> float:
+        return min(self.ratio, self.most_ratio)
+
+    @property
+    def is_identity(self) -> bool:
+        return self.acting_ratio == 0.0 and self.max_tokens == 0
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if self.ratio <= self.most_ratio:
+            return ()
+        return (
+            f"ratio {self.ratio:g} acts as {self.most_ratio:g}: each cell of {self.stride_x} x "
+            f"{self.stride_y} tokens keeps one",
+        )
+
+    @property
+    def mixes_keys(self) -> bool:
+        return self.matching == "toma"
+
+    @property
+    def unet_inputs(self) -> tuple[str, ...]:
+        names = ("merge_cross_attention", "merge_mlp")
+        return tuple(name for name in names if getattr(self, name))
+
+    @property
+    def weighs_keys(self) -> bool:
+        merges_keys = self.target != "queries"
+        return merges_keys and self.proportional_attention and not self.mixes_keys
+
+    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
+        if downsample > (self.max_downsample or resolutions[0]):
+            return frozenset()
+        acts: dict[Part, bool] = {
+            "queries": self.target != "keys and values",
+            "keys and values": self.target != "queries",
+            "queries of cross-attention": self.merge_cross_attention,
+            "tokens of the MLP": self.merge_mlp,
+        }
+        return frozenset(part for part in PARTS if acts[part])
