@@ -30,8 +30,11 @@ def exchange_keys(whole: Part, taken_off: Sequence[Part], added: Sequence[Part])
     """Attention over other keys than those of ``whole``, (B, H, Nq, D), in its output's memory.
 
     taken_off: some of the keys of ``whole``, with the weights that they have there. added: keys
-    that are read in their place. Both are of some rows of the batch at a time, in order. The
-    rounding error grows with the share of what is taken off.
+    that are read in their place. Both are of some rows of the batch at a time, in order.
+
+    Rounding: where a key weighed s times as much as it does in its place, up to s roundoffs of the
+    values are lost. In bfloat16 that was not seen in pictures: those of the small Flux are as near
+    to single precision with cells of 64 tokens (55.7 dB) as with cells of 4 (56.7; plain 59.0).
     """
     out, lse = whole
     logs = torch.cat([lse, *(each[1] for each in (*added, *taken_off))])

@@ -70,3 +70,22 @@ def test_keys_are_taken_off_and_others_read_in_their_place(attend):
     # Some rows at a time, and not as many of each.
     pieces = list(zip(*(x.split(1) for x in taken), strict=True))
     torch.testing.assert_close(exchange_keys(whole, pieces, [added]), exact)
+
+
+@KERNELS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [4, 16, 64])
+def test_a_heavy_key_taken_off_costs_a_roundoff_for_each_token(attend, dtype, size):
+    """The queries read hardly anything else, so that nearly all is taken off."""
+    q = torch.ones(1, 1, 50, 16).to(dtype)
+    k = torch.cat([q[:, :, :1], -q[:, :, :1]], dim=2)
+    v = torch.randn(1, 1, 2, 16).to(dtype)
+    one = attend(q, k[:, :, :1], v[:, :, :1], None, SCALE)
+    heavy = weigh_part(one, size)
+    whole = join_parts(
+        tuple(x.clone() for x in heavy), attend(q, k[:, :, 1:], v[:, :, 1:], None, SCALE)
+    )
+    exact = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), scale=SCALE)
+    error = (exchange_keys(whole, [heavy], [one]).double() - exact).abs().max()
+    # The log of a sum has an error, too: hence twice.
+    assert error <= 2 * (size + 1) * torch.finfo(dtype).eps * v.abs().max()
