@@ -126,11 +126,15 @@ def test_values_come_from_the_tokens_of_their_image(drawn):
         most, least = x.amax(dim=1, keepdim=True), x.amin(dim=1, keepdim=True)
         slack = 4 * torch.finfo(x.dtype).eps * x.abs().amax()
         assert ((merged <= most + slack) & (merged >= least - slack)).all()
+    # PyTorch may take another kernel for one image, and round the last bits otherwise.
+    roundoffs = 4 * torch.finfo(x.dtype).eps
+    largest = float(x[x.isfinite()].abs().max()) if x.isfinite().any() else 0.0
     for image in range(min(2, batch.batch)):
         own = slice(image * plan.groups, (image + 1) * plan.groups)
         alone = plan.merge(x[image, None])
-        # PyTorch may take another kernel for one image, and round the last bit otherwise.
-        torch.testing.assert_close(merged[own], alone, equal_nan=True)
+        torch.testing.assert_close(
+            merged[own], alone, atol=roundoffs * largest, rtol=roundoffs, equal_nan=True
+        )
     return SOAK.count("values", "compared")
 
 
