@@ -24,16 +24,18 @@ def pick(inputs: Sequence[io.Input], *names: str) -> list[io.Input]:
 
 
 def check_names(node: type[io.ComfyNode], values: dict[str, Any]) -> None:
-    """Each value is of an input that ``node`` has.
+    """Refuse values of inputs that ``node`` does not have.
 
-    ComfyUI drops values of other inputs, but hands on what comes over a link.
+    ComfyUI drops such values, but not what comes over a link, for example in an old workflow.
+
+    Raises ValueError naming the input and those that the node has.
     """
     known = [each.id for each in node.define_schema().inputs]
     for name in values:
         if name not in known:
             raise ValueError(
                 f"{name} is no input of this node, expected only {', '.join(known)}; "
-                f"remove its link, or add the node anew"
+                "remove its link, or add the node anew"
             )
 
 

@@ -69,6 +69,6 @@ class ReductionNode(io.ComfyNode):
     @classmethod
     @override
     def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
-        """``model`` with these settings, which report on this node of the page."""
+        """A patched clone of ``model``, whose settings report on this node of the page."""
         inputs.check_names(cls, values)
         return io.NodeOutput(attach(model, cls.read(values), find_node_id(cls)))

@@ -48,5 +48,6 @@ def test_a_link_to_an_input_that_the_node_lacks_is_refused_by_name(node, client,
     prompt = small_prompt(SD15, kinds=(node,))
     model = next(each for each in prompt.values() if each["class_type"] == node)["inputs"]["model"]
     identity = client.submit(with_values(prompt, node, no_such_input=model))
-    with pytest.raises(RunError, match="no_such_input is no input of this node, expected only mod"):
+    said = "no_such_input is no input of this node, expected only model, "
+    with pytest.raises(RunError, match=said):
         client.finish(identity)
