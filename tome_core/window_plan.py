@@ -89,7 +89,7 @@ class WindowPlan:
 
         (H, others + M) int64; (1, others + M) where all heads read the same keys.
         """
-        draws = _number_draws(len(self.kept), heads, self.kept.device)
+        draws = number_draws(len(self.kept), heads, self.kept.device)
         return self.numbers.index_select(0, draws[draw])
 
     def list_drawn_inside(self, dtype: torch.dtype, heads: int) -> tuple[Tensor, Tensor]:
@@ -119,7 +119,7 @@ class WindowPlan:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _number_draws(draws: int, heads: int, device: torch.device) -> Tensor:
+def number_draws(draws: int, heads: int, device: torch.device) -> Tensor:
     """Which draw each head reads, for each draw that the first one reads.
 
     (S, H) int64; (1, 1) where there is one draw.
@@ -137,7 +137,7 @@ def _number_draws_of_tiles(tiles: int, draws: int, heads: int, device: torch.dev
     """
     dealt = torch.arange(tiles, device=device).tensor_split(draws)
     firsts = torch.cat([torch.full_like(each, draw) for draw, each in enumerate(dealt)])
-    return _number_draws(draws, heads, device)[firsts].T[..., None].contiguous()
+    return number_draws(draws, heads, device)[firsts].T[..., None].contiguous()
 
 
 @lru_cache(maxsize=32)

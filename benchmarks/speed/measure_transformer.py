@@ -15,6 +15,7 @@ from . import limits, transformer_stage, windows
 from .attention_watch import AttentionWatch
 from .diffusion_transformers import Clip
 from .environment import Environment
+from .flex.variant import with_all_scores, with_compiled_kernel
 from .memory import peak_memory
 from .results import Case, Measured
 from .sampling import Request, Timing, run
@@ -23,8 +24,17 @@ from .variants import PLAIN, Variant
 from .windows import WINDOWS_2, WINDOWS_3
 
 
-def measure(session: Session, clips: Sequence[Clip], environment: Environment) -> None:
-    """Whole calls of every clip, then attention alone: two cases per clip, one of a long one."""
+def measure(
+    session: Session, clips: Sequence[Clip], environment: Environment, *, candidates: bool
+) -> None:
+    """Whole calls of every clip, then attention alone: two cases per clip, one of a long one.
+
+    candidates: measure these, too.
+    """
+
+    def list_all(clip: Clip) -> list[Variant]:
+        return list_variants(clip) + (list_candidates(clip, environment) if candidates else [])
+
     model: ModelPatcher | None = None
     built = None
     for clip in clips:
@@ -34,7 +44,7 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
             model, built = clip.transformer.build(environment), clip.transformer
         assert model is not None
         case = _case("transformer", clip.transformer.name_in(environment), clip, environment)
-        _measure(session, case, clip, clip.rounds, model)
+        _measure(session, case, clip, clip.rounds, model, list_all(clip))
     model = None
     gc.collect()
     for clip in clips:
@@ -43,7 +53,7 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
         stage = transformer_stage.build(clip, environment)
         name = clip.transformer.attention_in(environment)
         case = _case("transformer attention", name, clip, environment)
-        _measure(session, case, clip, clip.attention_rounds, stage)
+        _measure(session, case, clip, clip.attention_rounds, stage, list_all(clip))
 
 
 def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
@@ -61,9 +71,16 @@ def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
     )
 
 
-def _measure(session: Session, case: Case, clip: Clip, rounds: int, model: ModelPatcher) -> None:
+def _measure(
+    session: Session,
+    case: Case,
+    clip: Clip,
+    rounds: int,
+    model: ModelPatcher,
+    variants: list[Variant],
+) -> None:
     request = clip.request(model.model.model_config.unet_config)
-    runners = [_runner(model, variant, request) for variant in list_variants(clip)]
+    runners = [_runner(model, variant, request) for variant in variants]
     session.measure(case, runners, rounds, warm_up=clip.warm_up)
 
 
@@ -86,6 +103,14 @@ def list_variants(clip: Clip) -> list[Variant]:
         of_windows = partial(windows.with_windows, setting=setting)
         found.append(Variant("ours", "ours", of_windows, setting))
     return [each for each in found if not (clip.is_long and each.kind == "limit")]
+
+
+def list_candidates(clip: Clip, environment: Environment) -> list[Variant]:
+    """What is in no node: local windows by ``flex_attention``."""
+    # Narrow models test the code. They must not need a compiler.
+    patch = with_all_scores if environment.narrow else with_compiled_kernel
+    by_flex = partial(patch, setting=WINDOWS_2, stream=clip.stream)
+    return [Variant("candidate, flex_attention", "candidate", by_flex, WINDOWS_2)]
 
 
 def _downsample(model: ModelPatcher, setting: Setting) -> ModelPatcher:

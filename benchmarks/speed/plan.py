@@ -186,7 +186,9 @@ def _transformer(session: Session, options: argparse.Namespace, environment: Env
         for clip in (QUICK_CLIPS if environment.narrow else default)
         if clip.name in options.clips
     ]
-    measure_transformer.measure(session, clips, environment)
+    # On a processor they lose, and need a compiler.
+    candidates = options.candidates or environment.on_gpu or environment.narrow
+    measure_transformer.measure(session, clips, environment, candidates=candidates)
 
 
 def _compile(session: Session, options: argparse.Namespace, environment: Environment) -> None:

@@ -42,7 +42,7 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
     Queries in a row are a tile, and every tile reads the same first keys. Nothing is drawn,
     gathered or joined, and no key has a weight.
     """
-    plan = plan_windows(setting, stream)
+    plan = plan_windows(setting, stream, torch.device("cpu"))
     tiles, keys = plan.window.tiles, plan.slots
 
     def cut(
@@ -73,9 +73,10 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
     return clone
 
 
-def plan_windows(setting: Setting, stream: Stream) -> WindowPlan:
-    draws = Draws(("benchmark",), torch.device("cpu"))
+def plan_windows(setting: Setting, stream: Stream, device: torch.device) -> WindowPlan:
+    draws = Draws(("benchmark",), device)
     layer = LayerTokens(stream, lambda: torch.empty(0), draws, local_window=SIDE)
-    plan = plan_layer(DownsampleSettings(factor=float(setting.factor)), layer)
+    # Given, not chosen by the node, so that small pictures have windows on a GPU, too.
+    plan = plan_layer(DownsampleSettings(factor=float(setting.factor), local_window=SIDE), layer)
     assert isinstance(plan, WindowPlan)
     return plan

@@ -11,7 +11,9 @@ from comfy.model_patcher import ModelPatcher
 
 from ... import ours
 from ..diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
-from ..windows import SIDE
+from ..flex.variant import with_flex_attention
+from ..windows import SIDE, WINDOWS_2
+from .attention_kernels import make_flex_kernel
 from .block_calls import Patch
 from .blocks import Block, UNetBlock
 from .transformer_blocks import FluxBlock, WanBlock
@@ -53,6 +55,18 @@ class Shape:
     @property
     def is_unet(self) -> bool:
         return isinstance(self.block, UNetBlock)
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """Plain, those of the nodes, and on transformers the candidate."""
+        listed = (PLAIN, *SETTINGS)
+        if isinstance(self.block, UNetBlock):
+            return listed
+        stream = self.block.clip.stream
+        patch = partial(
+            with_flex_attention, setting=WINDOWS_2, stream=stream, make_kernel=make_flex_kernel
+        )
+        return (*listed, Setting("candidate: ×2 by `flex_attention`", patch))
 
 
 @dataclass(frozen=True)

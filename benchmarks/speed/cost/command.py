@@ -25,13 +25,14 @@ def run(out: Path, console: Console, *, quick: bool) -> None:
     """Writes ``cost.json`` and ``cost.md`` into ``out``. quick: few small shapes, for a test."""
     shapes = cases.QUICK_SHAPES if quick else cases.SHAPES
     families = cases.QUICK_FAMILIES if quick else cases.FAMILIES
-    settings = (cases.PLAIN, *cases.SETTINGS)
     costs: list[Cost] = []
     break_evens: list[BreakEven] = []
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(shapes) * len(settings) + len(families))
+        task = progress.add_task(
+            "", total=sum(len(shape.settings) for shape in shapes) + len(families)
+        )
         for shape in shapes:
-            for setting in settings:
+            for setting in shape.settings:
                 progress.update(task, description=f"{shape.name}: {setting.name}")
                 costs.append(find_cost(shape, setting))
                 progress.advance(task)
