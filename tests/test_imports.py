@@ -149,7 +149,8 @@ MAY_KNOW = {
     "benchmarks": set(),
     "trained": set(),
     "speed": set(),
-    "cost": {"speed"},  # in which it lies
+    "cost": {"speed"},  # in which it lies, as the next
+    "flex": {"speed"},
     "quality": {"speed", "trained"},
 }
 """Which other rooms a room of the benchmarks may import; ``benchmarks``: what they share."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY
+from token_merge.nodes.hooks.attention_call import Attention, AttentionCall
 from token_merge.nodes.hooks.transformer.attention import Block
 from token_merge.tome_core import (
     DownsampleSettings,
@@ -21,7 +18,7 @@ from torch import Tensor
 
 from .. import ours
 from ..settings import Setting
-from .attention_watch import tokens_dim
+from .self_attention import replace_self_attention
 
 SIDE = Block.local_window
 """Of the window, in tokens: the node's choice on transformers."""
@@ -45,32 +42,16 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
     plan = plan_windows(setting, stream, torch.device("cpu"))
     tiles, keys = plan.window.tiles, plan.slots
 
-    def cut(
-        attention: Callable[..., Tensor],
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        heads: int,
-        **options: Any,
-    ) -> Tensor:
-        if k.shape[tokens_dim(options)] != stream.length:
-            return attention(q, k, v, heads, **options)  # to the prompt
-        if not options.pop("skip_reshape", False):
-            q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, k, v))
-        joins = not options.pop("skip_output_reshape", False)
+    def cut(attention: Attention, call: AttentionCall) -> Tensor:
         size = stream.length // tiles
-        tiled = q[0, :, : size * tiles].unflatten(1, (tiles, size)).transpose(0, 1)  # (T, H, Q, D)
-        fewer = (x[:, :, :keys].expand(tiles, -1, -1, -1) for x in (k, v))
-        parts = attention(
-            tiled, *fewer, heads, skip_reshape=True, skip_output_reshape=True, **options
-        )
+        tiled = call.q[0, :, : size * tiles].unflatten(1, (tiles, size)).transpose(0, 1)
+        fewer = (x[:, :, :keys].expand(tiles, -1, -1, -1) for x in (call.k, call.v))
+        shapes = {"skip_reshape": True, "skip_output_reshape": True}
+        parts = attention(tiled, *fewer, call.heads, **shapes, **call.options)  # (T, H, Q, D)
         out = parts.transpose(0, 1).flatten(1, 2)[None]  # (1, H, T·Q, D)
-        out = torch.cat([out, out[:, :, : stream.length - size * tiles]], dim=2)
-        return out.transpose(1, 2).flatten(2) if joins else out
+        return torch.cat([out, out[:, :, : stream.length - size * tiles]], dim=2)
 
-    clone = model.clone()
-    clone.model_options["transformer_options"][OVERRIDE_KEY] = cut
-    return clone
+    return replace_self_attention(model, stream, cut)
 
 
 def plan_windows(setting: Setting, stream: Stream, device: torch.device) -> WindowPlan:

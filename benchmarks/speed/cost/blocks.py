@@ -9,6 +9,7 @@ import comfy.ops
 import torch
 from comfy.ldm.modules.attention import BasicTransformerBlock
 from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core import Stream, TokenGrid
 from torch import Tensor, nn
 
 from ..environment import Environment
@@ -38,8 +39,8 @@ class Block(Protocol):
     """A block at one size of the picture."""
 
     @property
-    def tokens(self) -> int:
-        """Of the picture or video."""
+    def stream(self) -> Stream:
+        """What self-attention reads."""
 
     @property
     def request(self) -> Request:
@@ -68,8 +69,8 @@ class UNetBlock:
     rows = 2
 
     @property
-    def tokens(self) -> int:
-        return self.height * self.width
+    def stream(self) -> Stream:
+        return Stream(TokenGrid(self.height, self.width))
 
     @property
     def request(self) -> Request:
@@ -86,7 +87,7 @@ class UNetBlock:
             *size, context_dim=self.context, operations=OPERATIONS, **kind
         )
         inputs = {
-            "x": torch.randn(self.rows, self.tokens, self.channels, **kind),
+            "x": torch.randn(self.rows, self.stream.length, self.channels, **kind),
             "context": torch.randn(self.rows, PROMPT_TOKENS, self.context, **kind),
         }
         options = {

@@ -60,11 +60,13 @@ class Shape:
     def settings(self) -> tuple[Setting, ...]:
         """Plain, those of the nodes, and on transformers the candidate."""
         listed = (PLAIN, *SETTINGS)
-        if isinstance(self.block, UNetBlock):
+        if self.is_unet:
             return listed
-        stream = self.block.clip.stream
         patch = partial(
-            with_flex_attention, setting=WINDOWS_2, stream=stream, make_kernel=make_flex_kernel
+            with_flex_attention,
+            setting=WINDOWS_2,
+            stream=self.block.stream,
+            make_kernel=make_flex_kernel,
         )
         return (*listed, Setting("candidate: ×2 by `flex_attention`", patch))
 

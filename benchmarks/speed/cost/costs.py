@@ -75,7 +75,7 @@ def find_cost(shape: Shape, setting: Setting) -> Cost:
     count = count_block(shape.block, setting.patch)
     parts = {place: _sum(count, place) for place in PLACES}
     attention_peak = None if shape.is_unet else count.attention_peak
-    tokens, peak = shape.block.tokens, count.memory.peak
+    tokens, peak = shape.block.stream.grid.tokens, count.memory.peak
     return Cost(shape.name, setting.name, tokens, parts, peak, attention_peak)
 
 
@@ -93,7 +93,7 @@ def _sum(count: Count, place: Place) -> Part:
 def find_break_evens(family: Family) -> Iterator[BreakEven]:
     """For each setting and GPU, from block calls of all sizes of the family."""
     shapes = [Shape(family.name, family.make(side)) for side in family.sides]
-    tokens = [shape.block.tokens for shape in shapes]
+    tokens = [shape.block.stream.grid.tokens for shape in shapes]
     plain = [find_cost(shape, PLAIN) for shape in shapes]
     for setting in SETTINGS:
         costs = [find_cost(shape, setting) for shape in shapes]

@@ -9,6 +9,7 @@ import torch
 from comfy.ldm.flux.layers import SingleStreamBlock
 from comfy.ldm.wan.model import WanAttentionBlock
 from comfy.model_patcher import ModelPatcher
+from token_merge.tome_core import Stream
 
 from ..diffusion_transformers import FLUX, WAN, Clip
 from ..sampling import Request
@@ -22,8 +23,8 @@ class _OfClip:
     clip: Clip
 
     @property
-    def tokens(self) -> int:
-        return self.clip.stream.grid.tokens
+    def stream(self) -> Stream:
+        return self.clip.stream
 
     @property
     def request(self) -> Request:

@@ -92,12 +92,13 @@ def _make_mask(layout: Layout, tiles: Tensor, places: Tensor, repeats: int) -> B
         drawn = (reader == draws[row]) & ~inside
         return (reader == BY_ALL) | (reader == IN_BOXES) & inside | drawn
 
+    counts, numbers = layout.partial.take(draws, tiles)
+    full_counts, full_numbers = layout.full.take(draws, tiles)
     return BlockMask.from_kv_blocks(
-        *(
-            x[draws, tiles][None, None]
-            for lists in (layout.partial, layout.full)
-            for x in (lists.counts, lists.numbers)
-        ),
+        counts,
+        numbers,
+        full_counts,
+        full_numbers,
         BLOCK_SIZE=(BLOCK, BLOCK),
         mask_mod=reads,
         seq_lengths=(len(tiles) * BLOCK, len(readers)),

@@ -30,6 +30,10 @@ class BlockLists:
     def to(self, device: torch.device) -> BlockLists:
         return BlockLists(self.numbers.to(device), self.counts.to(device))
 
+    def take(self, draws: Tensor, tiles: Tensor) -> tuple[Tensor, Tensor]:
+        """Counts and numbers for blocks of queries, (1, 1, R) and (1, 1, R, K)."""
+        return self.counts[draws, tiles][None, None], self.numbers[draws, tiles][None, None]
+
 
 def list_blocks(
     plan: WindowPlan, readers: Tensor, shared: Tensor, sizes: Tensor

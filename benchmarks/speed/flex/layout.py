@@ -6,6 +6,7 @@ All of it depends on the grid alone, so it is computed once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from token_merge.tome_core import WindowPlan
@@ -63,7 +64,9 @@ class Layout:
 
     def to(self, device: torch.device) -> Layout:
         movable = Tensor, BlockLists
-        moved = {n: x.to(device) for n, x in vars(self).items() if isinstance(x, movable)}
+        moved: dict[str, Any] = {
+            name: x.to(device) for name, x in vars(self).items() if isinstance(x, movable)
+        }
         return replace(self, **moved)
 
     @property

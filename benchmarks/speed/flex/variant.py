@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY
+from token_merge.nodes.hooks.attention_call import Attention, AttentionCall
 from token_merge.tome_core import Stream
 from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 
 from ...settings import Setting
-from ..attention_watch import tokens_dim
+from ..self_attention import replace_self_attention
 from ..windows import plan_windows
 from .attention import Kernel, attend_by_flex
 from .layout import Layout, lay_out
@@ -23,7 +22,7 @@ from .layout import Layout, lay_out
 @cache
 def compile_kernel() -> Kernel:
     """A kernel for each shape: it knows all lengths."""
-    return torch.compile(flex_attention, dynamic=False)  # type: ignore[no-any-return]
+    return torch.compile(flex_attention, dynamic=False)
 
 
 def with_flex_attention(
@@ -37,26 +36,13 @@ def with_flex_attention(
     on_device = cache(on_cpu.to)
     kernel = make_kernel(on_cpu)
 
-    def attend(
-        attention: Callable[..., Tensor],
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        heads: int,
-        **options: Any,
-    ) -> Tensor:
-        if k.shape[tokens_dim(options)] != stream.length:
-            return attention(q, k, v, heads, **options)  # to the prompt
-        if not options.get("skip_reshape"):
-            q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, k, v))
-        plan = plan_windows(setting, stream, q.device)
-        scale = options.get("scale") or q.shape[-1] ** -0.5
-        out = attend_by_flex(plan, on_device(q.device), q, k, v, scale, kernel)
-        return out if options.get("skip_output_reshape") else out.transpose(1, 2).flatten(2)
+    def attend(_: Attention, call: AttentionCall) -> Tensor:
+        plan = plan_windows(setting, stream, call.q.device)
+        scale = call.options.get("scale") or call.q.shape[-1] ** -0.5
+        layout = on_device(call.q.device)
+        return attend_by_flex(plan, layout, call.q, call.k, call.v, scale, kernel)
 
-    clone = model.clone()
-    clone.model_options["transformer_options"][OVERRIDE_KEY] = attend
-    return clone
+    return replace_self_attention(model, stream, attend)
 
 
 with_compiled_kernel = partial(with_flex_attention, make_kernel=lambda _: compile_kernel())
