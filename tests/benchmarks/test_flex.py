@@ -49,8 +49,10 @@ def attend_blockwise(
     block_mask: BlockMask,
     scale: float,
     enable_gqa: bool,
+    kernel_options: dict[str, int],
 ) -> Tensor:
     """As a GPU's kernel: what no list of blocks names is not read, whatever the mask says."""
+    assert kernel_options["BLOCK_M"] == kernel_options["BLOCK_N"] == BLOCK
     if enable_gqa:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
     sides = map(torch.arange, (*q.shape[:3], k.shape[2]))

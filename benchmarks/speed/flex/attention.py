@@ -22,6 +22,10 @@ from .places import lies_within
 
 Kernel = Callable[..., Tensor]
 
+KERNEL_OPTIONS = {"BLOCK_M": BLOCK, "BLOCK_N": BLOCK, "ROWS_GUARANTEED_SAFE": True}
+"""On a GPU PyTorch would take other blocks, such as 128 queries on an H100, which these lists cannot
+have. The last: every query reads a key."""
+
 
 def attend_by_flex(
     plan: WindowPlan,
@@ -55,6 +59,7 @@ def attend_by_flex(
         block_mask=_make_mask(layout, tiles, places, q.shape[1] // heads),
         scale=scale,
         enable_gqa=q.shape[1] > heads,
+        kernel_options=KERNEL_OPTIONS,
     )
     # In memory heads lie within tokens, as models want to have them.
     whole = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)

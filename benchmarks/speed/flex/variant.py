@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
@@ -45,6 +47,12 @@ def with_flex_attention(
     return replace_self_attention(model, stream, attend)
 
 
+def compute_all_scores(*args: Any, **options: Any) -> Tensor:
+    """In place of a compiled kernel, for narrow models. PyTorch warns of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return flex_attention(*args, **options)
+
+
 with_compiled_kernel = partial(with_flex_attention, make_kernel=lambda _: compile_kernel())
-with_all_scores = partial(with_flex_attention, make_kernel=lambda _: flex_attention)
-"""Without a compiler; for narrow models."""
+with_all_scores = partial(with_flex_attention, make_kernel=lambda _: compute_all_scores)
