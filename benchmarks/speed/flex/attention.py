@@ -23,8 +23,8 @@ from .places import lies_within
 Kernel = Callable[..., Tensor]
 
 KERNEL_OPTIONS = {"BLOCK_M": BLOCK, "BLOCK_N": BLOCK, "ROWS_GUARANTEED_SAFE": True}
-"""On a GPU PyTorch would take other blocks, such as 128 queries on an H100, and these lists have none
-of that size. The last: every query reads a key."""
+"""On a GPU PyTorch would take other blocks, such as 128 queries on an H100. These lists have none
+of that size. The last option: every query reads a key."""
 
 
 def attend_by_flex(
