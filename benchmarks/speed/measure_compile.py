@@ -39,8 +39,7 @@ def measure(
     rounds: int,
     compiler: str | None = None,
 ) -> None:
-    """Plain and both nodes, compiled and not; one case per node, plain beside it in each. Of narrow
-    models, one node: compiling takes long, and tests of the nodes compile each of their settings.
+    """Plain and both nodes, compiled and not; one case per node, plain beside it in each.
 
     A case starts with nothing compiled: TorchCompileModel tells Dynamo not to look at the
     options a model is called with, so what was compiled with other patches would be taken.
@@ -51,8 +50,7 @@ def measure(
     context = unet.config_in(environment)["context_dim"]
     request = Request(side, side, 1, environment.guided, context)
     plain, *others = variants.list_variants(unet.finest, most_tier=1)
-    ours = [variant for variant in others if variant.kind == "ours"]
-    chosen = [plain, *(ours[:1] if environment.narrow else ours)]
+    chosen = [plain, *(variant for variant in others if variant.kind == "ours")]
     for variant in chosen:
         torch._dynamo.reset()
         label = variant.setting.name if variant.setting else variant.name

@@ -22,7 +22,7 @@ from benchmarks.speed.cost.counting import Count
 from benchmarks.speed.cost.gpus import LAUNCH_SECONDS, Gpu
 from benchmarks.speed.cost.kernels import Kernel
 from benchmarks.speed.cost.stand_in_gpu import StandInGpu
-from benchmarks.speed.diffusion_transformers import FLUX, WAN
+from benchmarks.speed.diffusion_transformers import FLUX_SHAPED, WAN_SHAPED
 
 shapes = pytest.mark.parametrize("shape", QUICK_SHAPES, ids=lambda shape: shape.name)
 settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
@@ -67,11 +67,9 @@ CPU_KERNELS = {
 def test_sizes_alone_give_the_counts_of_real_numbers(
     shape: Shape, setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # With two heads, as wide as ever: whole blocks take a processor half a minute.
-    monkeypatch.setattr(transformer_blocks, "FLUX", {**FLUX, "hidden_size": 256, "num_heads": 2})
-    monkeypatch.setattr(
-        transformer_blocks, "WAN", {**WAN, "dim": 256, "ffn_dim": 1024, "num_heads": 2}
-    )
+    # Blocks of full width compute for half a minute on a processor.
+    monkeypatch.setattr(transformer_blocks, "FLUX", FLUX_SHAPED.narrow)
+    monkeypatch.setattr(transformer_blocks, "WAN", WAN_SHAPED.narrow)
     real = count_on(StandInGpu(torch.device("cpu"), CPU_KERNELS), shape.block, setting.patch)
     assert read(count_block(shape.block, setting.patch)) == read(real)
 
