@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 RATIO = 0.5
-TARGETS = ("queries, keys and values", "keys and values", "queries")
+TARGETS = (
+    "queries, downsampled keys and values",
+    "queries, keys and values",
+    "keys and values",
+    "queries",
+)
 
 
 @dataclass(frozen=True)
@@ -14,7 +19,7 @@ class Setting:
     """Token counts that every variant of the setting gives to attention.
 
     ratio, target: of tokens merged away and from which sequences. factor: keys and values
-    downsampled instead, by this factor a side.
+    downsampled in place of merged, by this factor a side.
     """
 
     name: str
@@ -25,23 +30,23 @@ class Setting:
     def remaining(self, height: int, width: int, frames: int = 1) -> tuple[int, int]:
         """(queries, keys and values) left on a grid of this size."""
         tokens = frames * height * width
-        if self.ratio:
-            fewer = tokens - int(tokens * self.ratio)
-        else:
-            fewer = frames * (height // self.factor) * (width // self.factor)
-        queries = fewer if "queries" in self.target else tokens
-        keys = fewer if "keys" in self.target else tokens
-        return queries, keys
+        merged = tokens - int(tokens * self.ratio)
+        downsampled = frames * (height // self.factor) * (width // self.factor)
+        queries = merged if "queries" in self.target else tokens
+        keys = merged if "keys" in self.target else tokens
+        return queries, keys if self.factor == 1 else downsampled
 
 
+MERGE = Setting(f"merge 0.2, {TARGETS[0]}", TARGETS[0], ratio=0.2, factor=2)
+"""Token Merge with its defaults."""
 MERGE_ALL, MERGE_KEYS, MERGE_QUERIES = (
-    Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS
+    Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS[1:]
 )
 DOWNSAMPLE_2, DOWNSAMPLE_4 = (
     Setting(f"downsample ×{factor}, keys and values", "keys and values", factor=factor)
     for factor in (2, 4)
 )
-ALL = (MERGE_ALL, MERGE_KEYS, MERGE_QUERIES, DOWNSAMPLE_2, DOWNSAMPLE_4)
+ALL = (MERGE, MERGE_ALL, MERGE_KEYS, MERGE_QUERIES, DOWNSAMPLE_2, DOWNSAMPLE_4)
 
 
 def is_finest(extra_options: dict[str, Any], finest: int) -> bool:

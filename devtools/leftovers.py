@@ -9,7 +9,7 @@ from collections import Counter
 
 OF_A_RUN = frozenset(
     {
-        *("Run", "SharedPlan", "ModelCall", "ModelInputs", "RunReport", "NodeReport", "StepClock"),
+        *("Run", "SharedPlans", "ModelCall", "ModelInputs", "RunReport", "NodeReport", "StepClock"),
         *("LayerPlans", "UNetCall", "RunningBlock", "TransformerCall", "AttentionCall"),
         *("MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "WindowPlan"),
         *("LayerTokens", "Destinations"),

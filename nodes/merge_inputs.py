@@ -32,7 +32,7 @@ def list_inputs() -> list[io.Input]:
         inputs.model_input(),
         io.Float.Input(
             "ratio",
-            default=0.5,
+            default=0.2,
             min=0.0,
             max=MAX_RATIO,
             step=0.01,
@@ -51,9 +51,11 @@ def list_inputs() -> list[io.Input]:
             "target",
             options=list(TARGETS),
             default=TARGETS[0],
-            tooltip="What is merged in self-attention. All three saves most. With keys and values "
-            "only, every token keeps its own query. With queries only, every token can still be "
-            "attended to.",
+            tooltip="What is merged in self-attention. The first merges the queries alone, and of "
+            "keys and values it keeps one of each cell, a different one in each step. It stays "
+            "nearest to the plain picture. The second merges all three, as ToMe for SD does. With "
+            "keys and values only, every token keeps its own query. With queries only, every token "
+            "can still be attended to.",
         ),
         *inputs.percent_window("merging"),
         _stride("stride_x", "Width"),
@@ -64,7 +66,7 @@ def list_inputs() -> list[io.Input]:
             "the first one. Avoids grid patterns.",
             default=True,
         ),
-        inputs.seed_input("the random dst tokens"),
+        inputs.seed_input("the tokens and groups that are random"),
         _switch(
             "merge_cross_attention",
             "UNets: also merges the queries of cross-attention, the attention to the prompt. "
@@ -109,7 +111,8 @@ def _stride(name: str, side: str) -> io.Input:
         default=2,
         min=1,
         max=MAX_STRIDE,
-        tooltip=f"{side} of a cell in tokens. Each cell keeps one destination token (dst).",
+        tooltip=f"{side} of a cell in tokens. Each cell keeps one destination token (dst), and one "
+        "key and value where these are downsampled.",
     )
 
 

@@ -19,8 +19,8 @@ class TokenMerge(ReductionNode):
         return cls.make_schema(
             "TokenMerge",
             "Token Merge (ToMe)",
-            "Makes a model faster: merges similar tokens before attention and copies "
-            "the result back to each of them (ToMe).",
+            "Makes a model faster: merges similar tokens before attention, lets them read fewer "
+            "keys and values, and copies the result back to each of them (ToMe).",
             ("tome", "tomesd", "token merging"),
             pick(merge_inputs.list_inputs(), "model", "ratio", "start_percent", "end_percent"),
         )

@@ -108,6 +108,12 @@ def token_merge() -> Callable[..., ModelPatcher]:
 
 
 @pytest.fixture(scope="session")
+def tome(token_merge: Callable[..., ModelPatcher]) -> Callable[..., ModelPatcher]:
+    """The same with half of the tokens merged, keys and values too, as in ToMe for SD."""
+    return partial(token_merge, ratio=0.5, target="queries, keys and values")
+
+
+@pytest.fixture(scope="session")
 def token_downsample() -> Callable[..., ModelPatcher]:
     """The node Token Downsample (Advanced) with its defaults, except what the test names."""
     from benchmarks import ours

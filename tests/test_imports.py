@@ -47,6 +47,7 @@ CORE_ORDER = [
     "local_matching",
     "tile_matching",
     "window_planning",
+    "merge_planning",
     "planning",
     "proportional",
 ]

@@ -9,7 +9,12 @@ from typing import ClassVar, Literal, get_args
 from .checks import check_choice, check_flag, check_number, check_whole
 from .settings import PARTS, Part, Settings
 
-Target = Literal["queries, keys and values", "keys and values", "queries"]
+Target = Literal[
+    "queries, downsampled keys and values",
+    "queries, keys and values",
+    "keys and values",
+    "queries",
+]
 Matching = Literal["local", "global", "k-th", "random", "toma"]
 
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -28,7 +33,8 @@ class MergeSettings(Settings):
         ratio: share of a layer's tokens that is merged away, from 0 to 0.9; acts as at most
             ``most_ratio``.
         max_downsample: acts on layers downsampled at most this much; None: the model's finest.
-        target: which tokens of self-attention are merged.
+        target: which tokens of self-attention are merged. Keys and values that are not merged can
+            be downsampled instead: one token of each cell is drawn, for groups of queries apart.
         stride_x, stride_y: width and height, in tokens, of the cell that has one dst token.
         random_destinations: the dst is a random token of its cell, drawn from ``seed``, instead
             of the first one.
@@ -44,9 +50,9 @@ class MergeSettings(Settings):
 
     node_name: ClassVar[str] = "Token Merge"
 
-    ratio: float = 0.5
+    ratio: float = 0.2
     max_downsample: int | None = None
-    target: Target = "queries, keys and values"
+    target: Target = TARGETS[0]
     stride_x: int = 2
     stride_y: int = 2
     random_destinations: bool = True
@@ -103,8 +109,20 @@ class MergeSettings(Settings):
 
     @property
     def weighs_keys(self) -> bool:
-        merges_keys = self.target != "queries"
-        return merges_keys and self.proportional_attention and not self.mixes_keys
+        return self._merges_keys and self.proportional_attention and not self.mixes_keys
+
+    @property
+    def _merges_keys(self) -> bool:
+        return self.target in ("queries, keys and values", "keys and values")
+
+    @property
+    def groups_queries(self) -> bool:
+        return self.downsamples_keys
+
+    @property
+    def downsamples_keys(self) -> bool:
+        """True where keys and values have a plan of their own."""
+        return self.target == "queries, downsampled keys and values"
 
     def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
         if downsample > (self.max_downsample or resolutions[0]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -13,28 +13,15 @@ from .cells import list_cells, pick_nearest
 from .downsample import ChoosingPlan, InterpolationPlan
 from .downsample_settings import DRAWN, DownsampleSettings
 from .draws import Draws
-from .global_matching import match_global
 from .grid import TokenGrid
-from .local_matching import match_local
+from .merge_planning import downsample_keys, plan_merging
 from .merge_settings import MergeSettings
-from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
-from .plan import MergingPlan, Plan, Skipped
-from .query_groups import MOST_GROUPS
-from .settings import Settings
+from .plan import Plan, Skipped
+from .query_groups import choose_for_groups
+from .settings import Part, Settings
 from .streams import Stream
-from .tile_matching import match_tiles
 from .window_plan import WindowPlan
 from .window_planning import plan_windows
-
-LEAST_FOR_MERGING = {"cuda": 1024}
-"""By device: with fewer tokens merging gains nothing by the same estimates, even where launches
-hide. Token Downsample starts few kernels and has no such limit."""
-
-LEAST_TOKENS = 32
-LEAST_SHARE = 1 / 8
-"""Below these, planning and copying cost more than shorter attention saves (one
-attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16 tokens 0.97x, of
-64 tokens 1.28x; 0.1 of 64 to 4096 tokens 0.93x to 1.05x)."""
 
 
 @dataclass(frozen=True)
@@ -58,60 +45,47 @@ class LayerTokens:
     local_window: int = 0
 
 
+AnyPlan = Plan | WindowPlan
+Plans = dict[Part, AnyPlan]
+
+
+def plan_parts(settings: Settings, layer: LayerTokens, parts: Iterable[Part]) -> Plans | Skipped:
+    """The plan of each part that ``settings`` reduce in one layer."""
+    plan = plan_layer(settings, layer)
+    if isinstance(plan, Skipped):
+        return plan
+    plans: Plans = dict.fromkeys(parts, plan)
+    if "keys and values" in plans:
+        plans["keys and values"] = _plan_keys(settings, layer, plan)
+    return plans
+
+
 @singledispatch
-def plan_layer(settings: Settings, layer: LayerTokens) -> Plan | WindowPlan | Skipped:
-    """The plan that ``settings`` ask for in one layer."""
+def plan_layer(settings: Settings, layer: LayerTokens) -> AnyPlan | Skipped:
+    """The plan that ``settings`` ask for in one layer; of merging, that of the queries."""
     raise TypeError(f"settings are {type(settings).__name__}, expected those of a node")
 
 
-@plan_layer.register
-def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | Skipped:
-    grid = layer.stream.grid
-    kept = _count_kept(grid, settings)
-    merged = grid.tokens - kept
-    if grid.tokens < LEAST_FOR_MERGING.get(layer.draws.device.type, LEAST_TOKENS):
-        return Skipped(f"{grid.tokens} tokens are too few for merging to pay")
-    if merged < LEAST_SHARE * grid.tokens:
-        return Skipped(f"merging {merged} of {grid.tokens} tokens costs more than it saves")
-
-    if settings.matching == "toma":
-        return match_tiles(layer.find_metric(), grid, None, merged)
-    dst = _choose_destinations(settings, grid, kept, layer.draws.anew)
-    if isinstance(dst, Skipped):
-        return dst
-    match = match_local if settings.matching == "local" else match_global
-    return match(layer.find_metric(), grid, dst, merged).extend(layer.stream)
-
-
-def _count_kept(grid: TokenGrid, settings: MergeSettings) -> int:
-    """Tokens that the ratio leaves, or ``max_tokens`` where that is less; at least one."""
-    kept = grid.tokens - int(grid.tokens * settings.acting_ratio)
-    return max(1, min(kept, settings.max_tokens or kept))
-
-
-def _choose_destinations(
-    settings: MergeSettings, grid: TokenGrid, kept: int, draws: Draws
-) -> Destinations | Skipped:
-    if settings.matching == "random":
-        return choose_random(grid.tokens, kept, draws)
-    stride_y, stride_x = settings.stride_y, settings.stride_x
-    if settings.matching == "k-th":
-        if stride_y * stride_x > grid.tokens:
-            return Skipped(f"grid {grid} has fewer tokens than one {stride_y}x{stride_x} cell")
-        k = max(stride_y * stride_x, math.ceil(grid.tokens / kept))
-        return choose_every_kth(grid.tokens, k, draws.device)
-    if stride_y > grid.height or stride_x > grid.width:
-        return Skipped(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
-    strides = fit_strides(grid, stride_y, stride_x, kept)
-    return choose_strided(
-        grid, *strides, draws if settings.random_destinations else None, draws.device
-    )
+@singledispatch
+def _plan_keys(settings: Settings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan:
+    """The plan of keys and values beside ``plan``: mostly the same one."""
+    return plan
 
 
 @plan_layer.register
-def _plan_downsampling(
-    settings: DownsampleSettings, layer: LayerTokens
-) -> Plan | WindowPlan | Skipped:
+def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skipped:
+    return plan_merging(settings, layer.stream, layer.find_metric, layer.draws)
+
+
+@_plan_keys.register
+def _plan_keys_of_merging(settings: MergeSettings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan:
+    if not settings.downsamples_keys:
+        return plan
+    return downsample_keys(settings, layer.stream, layer.draws)
+
+
+@plan_layer.register
+def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> AnyPlan | Skipped:
     stream, draws = layer.stream, layer.draws
     grid = stream.grid
     smaller = _shrink(grid, settings, settings.find_factor(layer.downsample, layer.resolutions))
@@ -122,9 +96,10 @@ def _plan_downsampling(
         plan := plan_windows(settings, stream, smaller, layer.local_window, draws)
     ):
         return plan
+    if settings.groups_queries:
+        return choose_for_groups(stream, smaller, draws)
     if settings.method in DRAWN:
-        groups = _count_groups(stream, smaller) if settings.groups_queries else 1
-        kept = list_cells(grid, smaller, groups, draws.device).draw(draws)
+        kept = list_cells(grid, smaller, 1, draws.device).draw(draws)
         return ChoosingPlan(stream, smaller, kept)
     centred = settings.method != "nearest"
     nearest = pick_nearest(grid, smaller, draws.device, centred=centred)[None]
@@ -140,8 +115,3 @@ def _shrink(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> Tok
         most = grid.downsample(1.0, temporal_factor).tokens
         factor = max(factor, math.sqrt(most / settings.max_tokens))
     return grid.downsample(factor, temporal_factor)
-
-
-def _count_groups(stream: Stream, smaller: TokenGrid) -> int:
-    """Query groups that read no more keys in all than there are tokens."""
-    return min(MOST_GROUPS, stream.length // (smaller.tokens + stream.others))

@@ -15,7 +15,11 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from .cells import list_cells
+from .downsample import ChoosingPlan
 from .draws import Draws
+from .grid import TokenGrid
+from .streams import Stream
 from .tokens import number_between, take_for_groups
 
 MOST_GROUPS = 4
@@ -97,3 +101,13 @@ def _deal(numbers: Tensor, groups: int) -> Tensor:
     """As many to each group; where they do not suffice, the first ones again. (groups, n)."""
     each = -(-len(numbers) // groups)
     return numbers.repeat(groups)[: groups * each].view(groups, each)
+
+
+def choose_for_groups(stream: Stream, smaller: TokenGrid, draws: Draws) -> ChoosingPlan:
+    """One token of each cell, drawn for each query group.
+
+    The groups together read no more keys than there are tokens.
+    """
+    groups = min(MOST_GROUPS, stream.length // (smaller.tokens + stream.others))
+    kept = list_cells(stream.grid, smaller, groups, draws.device).draw(draws)
+    return ChoosingPlan(stream, smaller, kept)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import intervals, markdown
-from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE_ALL, MERGE_QUERIES
+from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE, MERGE_ALL, MERGE_QUERIES
 from ..speed.results import Case
 from ..speed.summary import compare
 from ..speed.windows import WINDOWS_2, WINDOWS_3
@@ -31,6 +31,7 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("ours, interleaved", DOWNSAMPLE_2.name),
     ),
     "Token Downsample ×4": (("ours", DOWNSAMPLE_4.name),),
+    "Token Merge 0.2": (("ours, local", MERGE.name), ("ours", MERGE.name)),
     "Token Merge 0.5": (("ours, local", MERGE_ALL.name), ("ours", MERGE_ALL.name)),
     "Token Merge 0.5, queries": (("ours, local", MERGE_QUERIES.name),),
     "ToDo ×2": (("ToDo", DOWNSAMPLE_2.name),),

@@ -23,10 +23,11 @@ class Patch(Protocol):
     def __call__(self, model: ModelPatcher, /, *, seed: int = 0) -> ModelPatcher: ...
 
 
+DOWNSAMPLED: Target
 ALL: Target
 KEYS: Target
 QUERIES: Target
-ALL, KEYS, QUERIES = get_args(Target)
+DOWNSAMPLED, ALL, KEYS, QUERIES = get_args(Target)
 
 
 WINDOWS: dict[str, dict[str, Any]] = {
@@ -67,8 +68,13 @@ def seedless(patch: Callable[[ModelPatcher], ModelPatcher]) -> Patch:
 
 
 def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
-    """Token Merge. inputs: of the node."""
+    """Token Merge; at a ratio of 0.5 of all three, unless told. inputs: of the node."""
     return partial(ours.token_merge, setting=Setting("", target, ratio=ratio), **inputs)
+
+
+def merge_queries(ratio: float = 0.2) -> Patch:
+    """Token Merge as it is by default: queries merged, keys and values downsampled."""
+    return merge(ratio, DOWNSAMPLED)
 
 
 def downsample(factor: float, **inputs: Any) -> Patch:

@@ -9,7 +9,7 @@ from token_merge.tome_core import MergeSettings
 from token_merge.tome_core.merge_settings import Target
 
 from .. import peers
-from ..settings import DOWNSAMPLE_2, MERGE_ALL, MERGE_QUERIES, Setting
+from ..settings import DOWNSAMPLE_2, MERGE, MERGE_ALL, MERGE_QUERIES, Setting
 from .candidates import Merging
 from .patches import (
     ALL,
@@ -22,6 +22,7 @@ from .patches import (
     both,
     downsample,
     merge,
+    merge_queries,
     other_balances,
     partly_exact,
     queries_and_interleaved,
@@ -41,6 +42,7 @@ def list_variants() -> list[PictureVariant]:
     return [
         PictureVariant("Token Downsample ×2", "ours", downsample(2), (down, "ours")),
         PictureVariant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
+        PictureVariant("Token Merge 0.2", "ours", merge_queries(), (MERGE.name, "ours, local")),
         PictureVariant("Token Merge 0.5", "ours", merge(), (half, "ours, local")),
         PictureVariant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
         PictureVariant(

@@ -20,7 +20,7 @@ class AttentionWatch:
     """Watches one run.
 
     lengths: how often attention got how many (queries, keys), cross-attention to the
-    ``prompt_tokens`` of the prompt left out.
+    ``prompt_tokens`` of the prompt left out. Queries of all groups together, of a single row.
     """
 
     def __init__(self, device: torch.device, prompt_tokens: int) -> None:
@@ -60,7 +60,7 @@ class AttentionWatch:
         def noting(q: Tensor, k: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             dim = tokens_dim(kwargs)
             if k.shape[dim] != self._prompt_tokens:
-                self.lengths[q.shape[dim], k.shape[dim]] += 1
+                self.lengths[len(q) * q.shape[dim], k.shape[dim]] += 1
             return attention(q, k, *args, **kwargs)
 
         return noting

@@ -91,6 +91,7 @@ def list_variants(clip: Clip) -> list[Variant]:
     """
     found = [PLAIN]
     for setting, node in (
+        (settings.MERGE, ours.token_merge),
         (settings.MERGE_ALL, ours.token_merge),
         (settings.DOWNSAMPLE_2, _downsample),
     ):

@@ -53,6 +53,8 @@ def list_variants(finest: int, most_tier: int = 3) -> list[Variant]:
 def _merging(finest: int) -> list[Variant]:
     found: list[Variant] = []
     first, *others = ours.list_options("matching")
+    found.append(_limit(settings.MERGE, finest, 1))
+    found.append(_ours(f"ours, {first}", settings.MERGE, 1))
     for setting in (settings.MERGE_ALL, settings.MERGE_KEYS, settings.MERGE_QUERIES):
         main = setting is settings.MERGE_ALL
         tier = 1 if main else 3

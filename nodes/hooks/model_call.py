@@ -16,10 +16,10 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 from ...tome_core.draws import Draws
-from ...tome_core.plan import Plan, Skipped
+from ...tome_core.plan import Skipped
+from ...tome_core.planning import Plans
 from ...tome_core.schedule import PercentWindow, SigmaRange
 from ...tome_core.settings import Settings
-from ...tome_core.window_plan import WindowPlan
 from .run_report import RunReport, RunSummary
 from .settings_stack import SettingsStack
 from .step_clock import StepClock
@@ -56,7 +56,7 @@ class Run:
     prediction: int = 0
     turns: Turns = field(default_factory=Turns)
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
-    plans: dict[Hashable, SharedPlan] = field(default_factory=dict)
+    plans: dict[Hashable, SharedPlans] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)
@@ -85,13 +85,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class SharedPlan:
-    """plan: or why there is none. call: number of the call that made it. age: its period.
+class SharedPlans:
+    """plans: or why there are none. call: number of the call that made it. age: its period.
 
     readers: (number of a call, key of a layer) of those that took it.
     """
 
-    plan: Plan | WindowPlan | Skipped
+    plans: Plans | Skipped
     call: int
     age: int
     readers: set[Hashable]

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ...tome_core.draws import Draws
 from ...tome_core.plan import MergingPlan, Plan, Skipped
-from ...tome_core.planning import LayerTokens, plan_layer
+from ...tome_core.planning import LayerTokens, Plans, plan_parts
 from ...tome_core.query_groups import QueryGroups
 from ...tome_core.settings import PARTS, Part, Settings
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
-from .model_call import ModelCall, SharedPlan
+from .model_call import ModelCall, SharedPlans
 
 
 class Layer(Protocol):
@@ -39,7 +39,7 @@ class Layer(Protocol):
 class LayerPlans:
     """What is reduced in one layer; None for what stays whole.
 
-    The same plan object serves several parts where one setting reduces them.
+    The same plan object mostly serves several parts where one setting reduces them.
 
     Args:
         queries, keys: plans of self-attention; ``keys`` is also that of the values.
@@ -112,18 +112,19 @@ def plan_attention(
             call.stack.resolutions,
             0 if no_window else local_window,
         )
-        plan = (
-            _share_plan(call, settings, layer, tokens) if shared else plan_layer(settings, tokens)
+        found = (
+            _share_plans(call, settings, parts, layer, tokens)
+            if shared
+            else plan_parts(settings, tokens, parts)
         )
-        if isinstance(plan, Skipped):
-            report.skip([settings], layer, plan.reason)
+        if isinstance(found, Skipped):
+            report.skip([settings], layer, found.reason)
             continue
-        left = {part: plan.slots if part in parts else length for part in PARTS}
+        left = {part: found[part].slots if part in parts else length for part in PARTS}
         report.reduce(settings, layer, length, left["queries"], left["keys and values"])
-        plans.update(dict.fromkeys(parts, plan))
-        if "keys and values" in parts and settings.proportional_attention:
-            sizes = plan.sizes
-        if plan.groups > 1:
+        plans.update(found)
+        if "keys and values" in parts:
+            sizes = found["keys and values"].sizes if settings.proportional_attention else None
             group_draws = Draws((settings.seed, "groups"), device)
     if not plans:
         return None
@@ -146,11 +147,15 @@ def plan_attention(
     )
 
 
-def _share_plan(
-    call: ModelCall, settings: Settings, layer: Layer, tokens: LayerTokens
-) -> Plan | WindowPlan | Skipped:
-    """The plan that all layers with this stream share in one call, and keep for some steps."""
-    name = (settings, tokens.stream, call.images)
+def _share_plans(
+    call: ModelCall,
+    settings: Settings,
+    parts: frozenset[Part],
+    layer: Layer,
+    tokens: LayerTokens,
+) -> Plans | Skipped:
+    """The plans that all layers with this stream share in one call, and keep for some steps."""
+    name = (settings, parts, tokens.stream, call.images)
     age = call.step // settings.refresh_steps
     shared = call.run.plans.get(name)
     reader = (call.number, layer.key)
@@ -161,7 +166,7 @@ def _share_plan(
     keeps = call.run.keeps_plans(call.images)
     if shared and (shared.call == call.number or (keeps and shared.age == age)):
         shared.readers.add(reader)
-        return shared.plan
-    plan = plan_layer(settings, tokens)
-    call.run.plans[name] = SharedPlan(plan, call.number, age, {reader})
-    return plan
+        return shared.plans
+    plans = plan_parts(settings, tokens, parts)
+    call.run.plans[name] = SharedPlans(plans, call.number, age, {reader})
+    return plans

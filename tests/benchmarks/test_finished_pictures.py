@@ -80,8 +80,14 @@ def test_interleaved_keys_err_less_than_those_that_all_queries_share() -> None:
 
 
 def test_weighing_merged_keys_by_their_size_halves_the_error_or_more() -> None:
-    unsized = error(MERGE, proportional_attention=False)
-    assert 0 < error(MERGE) < unsized / 2
+    tome = {"ratio": 0.5, "target": "queries, keys and values"}
+    unsized = error(MERGE, proportional_attention=False, **tome)
+    assert 0 < error(MERGE, **tome) < unsized / 2
+
+
+def test_downsampled_keys_err_less_than_merged_ones() -> None:
+    merged = error(MERGE, ratio=0.5, target="queries, keys and values")
+    assert 0 < error(MERGE) < merged / 2
 
 
 def test_drawn_keys_err_less_in_a_transformer_too() -> None:

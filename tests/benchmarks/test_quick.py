@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from token_merge.tome_core.merge_settings import MATCHINGS
+from token_merge.tome_core.query_groups import MOST_GROUPS
 
 from benchmarks import settings
 from benchmarks.speed import variants
@@ -28,6 +29,14 @@ def is_watched(one: Measured) -> bool:
     return one.setting not in (WINDOWS_2.name, WINDOWS_3.name)
 
 
+def fits(found: list[list[int]], expected: list[list[int]]) -> bool:
+    """The same, but that up to three queries are in two of four query groups."""
+    return all(
+        0 <= one[0] - other[0] <= MOST_GROUPS - 1 and one[1:] == other[1:]
+        for one, other in zip(found, expected, strict=True)
+    )
+
+
 def test_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
     case = cases(quick[1], "unet")[0]
     measured = {(one.setting, one.name) for one in case.measured}
@@ -37,6 +46,7 @@ def test_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
     for setting in (settings.DOWNSAMPLE_2, settings.DOWNSAMPLE_4):
         assert {(setting.name, name) for name in ("limit", "ours", "ToDo")} <= measured
     assert (settings.MERGE_QUERIES.name, "TomePatchModel") in measured
+    assert {(settings.MERGE.name, name) for name in ("limit", "ours, local")} <= measured
     assert {(None, "plain"), (None, "HyperTile")} <= measured
 
 
@@ -65,7 +75,7 @@ def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Re
         plain = next(one for one in case.measured if one.kind == "plain")
         for one in case.measured:
             if one.setting in limits and is_watched(one):
-                assert one.lengths == limits[one.setting].lengths, (case.name, one.name)
+                assert fits(one.lengths, limits[one.setting].lengths), (case.name, one.name)
                 assert one.lengths != plain.lengths, (case.name, one.name)
                 checked += 1
     assert checked > 60
@@ -96,7 +106,7 @@ def test_transformers_attend_to_whole_prompts_and_to_no_more_of_the_picture_than
             for one in filter(is_watched, case.measured[1:]):
                 assert one.setting is not None
                 left = SETTINGS[one.setting].remaining(grid.height, grid.width, grid.frames)
-                assert one.lengths == [[*(stream.before + n for n in left), blocks]]
+                assert fits(one.lengths, [[*(stream.before + n for n in left), blocks]])
 
 
 def test_memory_of_every_variant_was_measured(quick: tuple[Path, Results]) -> None:

@@ -14,7 +14,7 @@ from token_merge.tome_core.merge_settings import MergeSettings
         ({"stride_x": 0}, "stride_x is 0, expected a whole number from 1 to 8"),
         ({"stride_y": 2.0}, "stride_y is 2.0"),
         ({"max_downsample": 3}, "max_downsample is 3, expected one of 1, 2, 4, 8"),
-        ({"target": "keys"}, "target is 'keys', expected one of 'queries, keys and values'"),
+        ({"target": "keys"}, "target is 'keys', expected one of 'queries, downsampled keys"),
         ({"seed": -1}, "seed is -1"),
     ],
 )

@@ -131,10 +131,10 @@ def choose_weighting(name, earlier, mask, device):
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])
 def test_a_function_of_unknown_demands_keeps_its_shapes_and_the_log_says_so(
-    name, unet, token_merge, denoise, monkeypatch, caplog
+    name, unet, tome, denoise, monkeypatch, caplog
 ):
-    model = token_merge(unet(name))
-    default = denoise(token_merge(unet(name), proportional_attention=True))
+    model = tome(unet(name))
+    default = denoise(tome(unet(name), proportional_attention=True))
     kernel = take_head_sizes(attention.attention_pytorch, 8, 16)
     named = attention.wrap_attn(kernel)
     monkeypatch.setattr(attention, "optimized_attention", named)

@@ -145,8 +145,8 @@ def test_the_report_holds_what_a_bug_report_needs(unet, token_merge):
         assert text in report, text
 
 
-def test_the_report_says_what_each_of_our_nodes_did(unet, token_merge, token_downsample):
-    patched = token_downsample(token_merge(unet("SD15"), target="queries"))
+def test_the_report_says_what_each_of_our_nodes_did(unet, tome, token_downsample):
+    patched = token_downsample(tome(unet("SD15"), target="queries"))
     report = compare(unet("SD15"), patched)["report"]
     assert "Token Merge: 3 layers: 256 tokens, attention computes 128 queries\n" in report
     assert "Token Downsample: 3 layers: 256 tokens, attention reads 64 keys\n" in report

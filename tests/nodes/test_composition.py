@@ -18,11 +18,11 @@ def run(node, model, *args):
 
 
 def test_merged_queries_and_downsampled_keys_compose(
-    unet, token_merge, token_downsample, denoise, attention_log
+    unet, tome, token_downsample, denoise, attention_log
 ):
     for model in (
-        token_downsample(token_merge(unet("SD15"), target="queries"), method="stratified"),
-        token_merge(token_downsample(unet("SD15"), method="stratified"), target="queries"),
+        token_downsample(tome(unet("SD15"), target="queries"), method="stratified"),
+        tome(token_downsample(unet("SD15"), method="stratified"), target="queries"),
     ):
         attention_log.lengths.clear()
         denoise(attention_log.watch(model))
@@ -30,33 +30,31 @@ def test_merged_queries_and_downsampled_keys_compose(
 
 
 def test_merged_queries_and_interleaved_keys_compose(
-    unet, token_merge, token_downsample, denoise, attention_log, caplog
+    unet, tome, token_downsample, denoise, attention_log, caplog
 ):
-    model = token_downsample(token_merge(unet("SD15"), target="queries"), method="interleaved")
+    model = token_downsample(tome(unet("SD15"), target="queries"), method="interleaved")
     with caplog.at_level(logging.INFO, logger="token_merge"):
         picture = denoise(attention_log.watch(model))
     assert (128 // 4, 64) in attention_log.lengths, "the queries are not in four groups"
     assert "256 tokens, attention computes 128 queries." in caplog.text
     assert "256 tokens, attention reads 64 keys." in caplog.text
-    alone = denoise(token_merge(unet("SD15"), target="queries"))
+    alone = denoise(tome(unet("SD15"), target="queries"))
     assert 0 < (picture - alone).norm() / alone.norm() < 0.3
 
 
 def test_nodes_that_take_turns_in_the_schedule_compose(
-    unet, token_merge, token_downsample, denoise, attention_log
+    unet, tome, token_downsample, denoise, attention_log
 ):
     model = token_downsample(unet("SD15"), method="stratified", end_percent=0.5)
-    model = token_merge(model, start_percent=0.5)
+    model = tome(model, start_percent=0.5)
     denoise(attention_log.watch(model), steps=4)
     finest = [lengths for lengths in attention_log.lengths if lengths in {(256, 64), (128, 128)}]
     assert len(finest) == 4 * 3
     assert finest == sorted(finest, reverse=True)
 
 
-def test_nodes_on_other_resolutions_compose(
-    unet, token_merge, token_downsample, denoise, attention_log
-):
-    model = token_merge(unet("SD15"))
+def test_nodes_on_other_resolutions_compose(unet, tome, token_downsample, denoise, attention_log):
+    model = tome(unet("SD15"))
     model = token_downsample(model, factor=1.0, factor_level_2=2.0, method="stratified")
     denoise(attention_log.watch(model))
     assert {(128, 128), (64, 16)} <= set(attention_log.lengths)
@@ -159,22 +157,30 @@ def test_keys_that_another_node_lengthened_make_the_layer_step_aside(
 
 
 def test_keys_and_values_that_another_node_changed_are_each_merged(
-    unet, token_merge, denoise, attention_log
+    unet, tome, denoise, attention_log
 ):
     def double_values(n, context, value, extra_options):
         return n, context, 2 * value
 
     model = unet("SD15").clone()
     model.set_model_attn1_patch(double_values)
-    latent = denoise(attention_log.watch(token_merge(model)))
+    latent = denoise(attention_log.watch(tome(model)))
     assert (128, 128) in attention_log.lengths
-    assert not torch.equal(latent, denoise(token_merge(unet("SD15"))))
+    assert not torch.equal(latent, denoise(tome(unet("SD15"))))
 
 
 def test_deep_shrink_halves_a_layers_picture_and_merging_follows(
-    unet, token_merge, denoise, attention_log
+    unet, tome, denoise, attention_log
 ):
     model = run(PatchModelAddDownscale, unet("SD15"), 1, 2.0, 0.0, 1.0, True, "bicubic", "bicubic")
-    denoise(attention_log.watch(token_merge(model, max_downsample="2")), size=(32, 32))
+    denoise(attention_log.watch(tome(model, max_downsample="2")), size=(32, 32))
     before, after_shrinking = attention_log.lengths[0], attention_log.lengths[2]
     assert (before, after_shrinking) == ((512, 512), (32, 32))
+
+
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
+def test_token_merge_is_merged_queries_with_token_downsample(
+    name, unet, token_merge, token_downsample, denoise
+):
+    both = token_downsample(token_merge(unet(name), target="queries"), local_window="off")
+    assert torch.equal(denoise(token_merge(unet(name))), denoise(both))

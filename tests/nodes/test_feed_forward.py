@@ -19,8 +19,8 @@ def mlp_lengths(unet):
         handle.remove()
 
 
-def test_the_mlp_gets_merged_tokens(unet, token_merge, denoise, mlp_lengths):
-    denoise(token_merge(unet("SD15"), merge_mlp=True))
+def test_the_mlp_gets_merged_tokens(unet, tome, denoise, mlp_lengths):
+    denoise(tome(unet("SD15"), merge_mlp=True))
     assert set(mlp_lengths) == {128, 64, 16}
 
 

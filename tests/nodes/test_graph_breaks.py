@@ -75,10 +75,11 @@ MODELS = {
 }
 MERGE, DOWNSAMPLE = "token_merge", "token_downsample"
 GRAPHS = [
-    ("UNet", MERGE, {}, 8),
-    ("UNet", MERGE, {"proportional_attention": False}, 6),
-    ("UNet", MERGE, {"target": "queries"}, 6),
+    ("UNet", MERGE, {}, 6),
+    ("UNet", MERGE, {"target": "queries, keys and values"}, 8),
     ("UNet", MERGE, {"target": "keys and values"}, 8),
+    ("UNet", MERGE, {"target": "keys and values", "proportional_attention": False}, 6),
+    ("UNet", MERGE, {"target": "queries"}, 6),
     ("UNet", MERGE, {"matching": "toma"}, 6),
     ("UNet", MERGE, {"merge_cross_attention": True}, 8),
     ("UNet", MERGE, {"merge_mlp": True}, 7),

@@ -40,8 +40,8 @@ def find_installed(model, denoise) -> set[str]:
         ({"start_percent": 0.5}, {*RESTORED, OVERRIDE}),
     ],
 )
-def test_token_merge_on_a_unet(inputs, expected, unet, token_merge, denoise):
-    assert find_installed(token_merge(unet("SD15"), **inputs), denoise) == expected
+def test_token_merge_on_a_unet(inputs, expected, unet, tome, denoise):
+    assert find_installed(tome(unet("SD15"), **inputs), denoise) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_token_downsample_on_a_unet(inputs, expected, unet, token_downsample, de
     assert find_installed(token_downsample(unet("SD15"), **inputs), denoise) == expected
 
 
-def test_a_model_without_attention_at_that_resolution_gets_none(unet, token_merge, denoise):
-    assert find_installed(token_merge(unet("SDXL"), max_downsample="1"), denoise) == set()
+def test_a_model_without_attention_at_that_resolution_gets_none(unet, tome, denoise):
+    assert find_installed(tome(unet("SDXL"), max_downsample="1"), denoise) == set()
 
 
 def test_a_transformer_gets_the_override_only(flux, token_downsample, denoise):

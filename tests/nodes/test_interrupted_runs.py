@@ -28,9 +28,9 @@ def test_a_run_that_was_interrupted_reports_nothing(name, when, unet, token_merg
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])
 def test_an_error_in_planning_is_raised(name, unet, token_merge, denoise, monkeypatch):
-    def plan_layer(*args):
+    def plan_parts(*args):
         raise ValueError("a defect")
 
-    monkeypatch.setattr(planner, "plan_layer", plan_layer)
+    monkeypatch.setattr(planner, "plan_parts", plan_parts)
     with pytest.raises(ValueError, match="a defect"):
         denoise(token_merge(unet(name)))

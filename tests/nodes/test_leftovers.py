@@ -103,9 +103,9 @@ def test_a_plan_that_is_kept_is_counted(run, monkeypatch):
     from token_merge.nodes.hooks import planner
 
     kept = []
-    plan_layer = planner.plan_layer
+    plan_parts = planner.plan_parts
     monkeypatch.setattr(
-        planner, "plan_layer", lambda *args: kept.append(plan_layer(*args)) or kept[-1]
+        planner, "plan_parts", lambda *args: kept.append(plan_parts(*args)) or kept[-1]
     )
     run("SD15", "merge", stops=False)
     assert count_leftovers()["MergePlan"] == len(kept)

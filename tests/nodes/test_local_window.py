@@ -52,9 +52,9 @@ def test_merged_queries_leave_none_in_a_unet(
     assert any("local_window is left out: Token Merge reduces" in each for each in messages())
 
 
-def test_it_takes_turns_with_token_merge(unet, token_merge, token_downsample, denoise, messages):
+def test_it_takes_turns_with_token_merge(unet, tome, token_downsample, denoise, messages):
     model = token_downsample(unet("SD15"), local_window="8", end_percent=0.5)
-    denoise(token_merge(model, start_percent=0.5), steps=4)
+    denoise(tome(model, start_percent=0.5), steps=4)
     assert messages() == [
         "Token Downsample: 3 layers: 256 tokens, attention reads 144 keys.",
         "Token Merge: 3 layers: 256 tokens merged to 128.",

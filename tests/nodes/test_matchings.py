@@ -12,8 +12,8 @@ from token_merge.tome_core.merge_settings import MATCHINGS
 
 @pytest.mark.parametrize("matching", MATCHINGS)
 @pytest.mark.parametrize("size", [(16, 16), (13, 22)])
-def test_every_matching_runs_and_reduces(matching, size, unet, token_merge, denoise, attention_log):
-    model = token_merge(unet("SD15"), matching=matching, merge_mlp=True, merge_cross_attention=True)
+def test_every_matching_runs_and_reduces(matching, size, unet, tome, denoise, attention_log):
+    model = tome(unet("SD15"), matching=matching, merge_mlp=True, merge_cross_attention=True)
     plain = denoise(unet("SD15"), size=size, steps=1)
     merged = denoise(attention_log.watch(model), size=size, steps=1)
     tokens = size[0] * size[1]
@@ -27,14 +27,14 @@ def test_every_matching_runs_and_reduces(matching, size, unet, token_merge, deno
 def plans(monkeypatch):
     """Weak references to every plan that is made."""
     made = []
-    plan_layer = planner.plan_layer
+    plan_parts = planner.plan_parts
 
     def note(*args):
-        plan = plan_layer(*args)
-        made.append(weakref.ref(plan))
-        return plan
+        plans = plan_parts(*args)
+        made.extend(map(weakref.ref, plans.values()))
+        return plans
 
-    monkeypatch.setattr(planner, "plan_layer", note)
+    monkeypatch.setattr(planner, "plan_parts", note)
     return made
 
 
@@ -57,9 +57,9 @@ def test_a_plan_is_gone_when_memory_peaks_in_the_mlp(node_name, plans, unet, den
 
 
 def test_a_budget_limits_the_tokens_of_a_layer(
-    unet, token_merge, token_downsample, denoise, attention_log
+    unet, tome, token_downsample, denoise, attention_log
 ):
-    denoise(attention_log.watch(token_merge(unet("SD15"), ratio=0.0, max_tokens=40)), steps=1)
+    denoise(attention_log.watch(tome(unet("SD15"), ratio=0.0, max_tokens=40)), steps=1)
     assert (40, 40) in attention_log.lengths
     attention_log.lengths.clear()
     model = token_downsample(unet("SD15"), factor=1.0, max_tokens=40, method="stratified")

@@ -78,10 +78,10 @@ def test_nothing_of_one_device_reaches_the_other(name, mode, model, apart, denoi
 
 @pytest.mark.parametrize("name", ["SD15"])
 def test_an_error_in_a_thread_stops_the_run(model, token_merge, denoise, messages, monkeypatch):
-    def plan_layer(*args):
+    def plan_parts(*args):
         raise ValueError("a defect")
 
-    monkeypatch.setattr("token_merge.nodes.hooks.planner.plan_layer", plan_layer)
+    monkeypatch.setattr("token_merge.nodes.hooks.planner.plan_parts", plan_parts)
     with pytest.raises(ValueError, match="a defect"):
         denoise(split(token_merge(model)))
     assert messages() == []

@@ -38,7 +38,7 @@ def written(monkeypatch):
 
 
 def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
-    model = attach(unet("SD15"), MergeSettings(target="queries"), "4")
+    model = attach(unet("SD15"), MergeSettings(ratio=0.5, target="queries"), "4")
     denoise(attach(model, DownsampleSettings(), "5:2"))
     (first, merged), (second, downsampled) = written
     assert (first, second) == ("4", "5:2")

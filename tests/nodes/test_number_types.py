@@ -94,13 +94,13 @@ def test_plain_is_near_float32(name, types):
         *((name, setting) for name in ("Flux", "Wan") for setting in COMPARING),
     ],
 )
-def test_merging_is_near_float32(name, setting, types, token_merge, monkeypatch):
+def test_merging_is_near_float32(name, setting, types, tome, monkeypatch):
     inputs = {**COMPARING, **ON_UNETS}[setting]
-    exact = run_once(token_merge(MODELS[name].build_exact(types), **inputs), name)
+    exact = run_once(tome(MODELS[name].build_exact(types), **inputs), name)
     change = find_error(exact, find_exact_plain(name, types))
     tipped = TIPPED * types.roundoff**0.5 * change
     most = hypot(BESIDE_PLAIN * find_error_of_plain(name, types), tipped)
-    errors = find_errors(lambda m: token_merge(m, **inputs), name, types, exact, monkeypatch)
+    errors = find_errors(lambda m: tome(m, **inputs), name, types, exact, monkeypatch)
     assert max(errors) < most
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.other_device import DEVICE, OtherDevice
 from support.other_device_run import check_stays, put_on_other_device, run_on_both
-from token_merge.tome_core import planning, window_planning
+from token_merge.tome_core import merge_planning, window_planning
 
 from benchmarks.speed.cost.stand_in_gpu import GpuTensor
 
@@ -89,7 +89,7 @@ def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
 def test_a_gpu_merges_no_few_tokens(unet, token_merge, denoise, messages, monkeypatch):
     sample = partial(denoise, size=(32, 31), steps=1)
     model = put_on_other_device(token_merge(unet("SD15")), monkeypatch)
-    monkeypatch.setattr(planning, "LEAST_FOR_MERGING", {"cuda": 1024})
+    monkeypatch.setattr(merge_planning, "LEAST_FOR_MERGING", {"cuda": 1024})
     sample(model)
     assert "992 tokens are too few for merging to pay" in messages()[0]
 

@@ -31,10 +31,10 @@ def test_channels_and_mask_give_the_same_picture_of_a_unet(
     torch.testing.assert_close(denoise(model, steps=1), by_mask, atol=1e-3, rtol=1e-3)
 
 
-def test_it_brings_a_unets_picture_nearer_to_plain(unet, token_merge, denoise):
+def test_it_brings_a_unets_picture_nearer_to_plain(unet, tome, denoise):
     plain = denoise(unet("SD15"))
     error = [
-        (denoise(token_merge(unet("SD15"), proportional_attention=weighed)) - plain).norm().item()
+        (denoise(tome(unet("SD15"), proportional_attention=weighed)) - plain).norm().item()
         for weighed in (False, True)
     ]
     assert error[1] < error[0]

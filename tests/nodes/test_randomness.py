@@ -44,9 +44,9 @@ def test_the_seed_reaches_the_query_groups(unet, token_downsample, denoise):
     assert not torch.equal(first, other)
 
 
-def test_without_random_destinations_the_seed_changes_nothing(unet, token_merge, denoise):
+def test_without_random_destinations_the_seed_changes_nothing(unet, tome, denoise):
     one, other = (
-        denoise(token_merge(unet("SD15"), seed=seed, random_destinations=False)) for seed in (0, 1)
+        denoise(tome(unet("SD15"), seed=seed, random_destinations=False)) for seed in (0, 1)
     )
     assert torch.equal(one, other)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -31,20 +32,20 @@ LONG = {
     "SDXL": Shape(Stream(TokenGrid(64, 64)), 2, 64),
 }
 SHAPES = {**SHORT, **LONG}
-MERGED_QUERIES = MergeSettings(target="queries")
+TOME = MergeSettings(ratio=0.5, target="queries, keys and values")
 STRATIFIED = DownsampleSettings(method="stratified", local_window=0)
 MODES = {
     "merge": [MergeSettings()],
-    "merge, ratio 0.9": [MergeSettings(ratio=0.9, stride_x=4, stride_y=4)],
-    "merge, keys and values": [MergeSettings(target="keys and values")],
-    "merge, queries": [MERGED_QUERIES],
+    "merged keys": [TOME],
+    "merged keys, ratio 0.9": [replace(TOME, ratio=0.9, stride_x=4, stride_y=4)],
+    "merged keys, whole queries": [replace(TOME, target="keys and values")],
+    "merge, queries": [replace(TOME, target="queries")],
     "interleaved": [DownsampleSettings(local_window=0)],
     "stratified": [STRATIFIED],
     "stratified, factor 8": [DownsampleSettings(method="stratified", local_window=0, factor=8.0)],
     "area": [DownsampleSettings(method="area", local_window=0)],
     "local window": [DownsampleSettings()],
     "local window, factor 8": [DownsampleSettings(factor=8.0)],
-    "merged queries and downsample": [MERGED_QUERIES, DownsampleSettings()],
 }
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 

@@ -3,13 +3,13 @@
 import pytest
 
 
-def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
-    denoise(token_merge(unet("SD15")), steps=3)
+def test_a_run_says_once_what_it_reduced(unet, tome, denoise, messages):
+    denoise(tome(unet("SD15")), steps=3)
     assert messages() == ["Token Merge: 3 layers: 256 tokens merged to 128."]
 
 
-def test_each_node_says_what_it_did(unet, token_merge, token_downsample, denoise, messages):
-    denoise(token_downsample(token_merge(unet("SD15"), target="queries")))
+def test_each_node_says_what_it_did(unet, tome, token_downsample, denoise, messages):
+    denoise(token_downsample(tome(unet("SD15"), target="queries")))
     assert messages() == [
         "Token Merge: 3 layers: 256 tokens, attention computes 128 queries.",
         "Token Downsample: 3 layers: 256 tokens, attention reads 64 keys.",
@@ -53,8 +53,8 @@ def test_a_picture_of_one_row_steps_aside_with_the_reason(unet, token_merge, den
     assert any("no layer was reduced in this run" in message for message in messages())
 
 
-def test_a_picture_of_one_row_is_merged_by_cells_that_fit(unet, token_merge, denoise, messages):
-    denoise(token_merge(unet("SD15"), stride_y=1, stride_x=4), size=(1, 32))
+def test_a_picture_of_one_row_is_merged_by_cells_that_fit(unet, tome, denoise, messages):
+    denoise(tome(unet("SD15"), stride_y=1, stride_x=4), size=(1, 32))
     assert "3 layers: 32 tokens merged to 16" in messages()[0]
 
 

@@ -59,13 +59,13 @@ def _forget(operation, is_key):
 
 @MODELS
 @pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
-def test_merging_without_draws_is_the_same(model, inputs, unet, token_merge, denoise, monkeypatch):
-    check_same(token_merge(unet(model), **inputs), denoise, monkeypatch, drawn=False)
+def test_merging_without_draws_is_the_same(model, inputs, unet, tome, denoise, monkeypatch):
+    check_same(tome(unet(model), **inputs), denoise, monkeypatch, drawn=False)
 
 
 @pytest.mark.parametrize("inputs", ON_UNETS.values(), ids=ON_UNETS)
-def test_so_is_what_merges_in_unets_alone(inputs, unet, token_merge, denoise, monkeypatch):
-    check_same(token_merge(unet("SD15"), **inputs), denoise, monkeypatch, drawn=False)
+def test_so_is_what_merges_in_unets_alone(inputs, unet, tome, denoise, monkeypatch):
+    check_same(tome(unet("SD15"), **inputs), denoise, monkeypatch, drawn=False)
 
 
 @MODELS

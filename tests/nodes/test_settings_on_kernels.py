@@ -20,9 +20,10 @@ from benchmarks.random_models import build_model
 
 WAN = VIDEOS[0]
 SIZE = (18, 24)
+RANDOM = {"ratio": 0.5, "matching": "random", "seed": 1}
 SETTINGS = {
-    "merge": ("merge", {"matching": "random", "seed": 1}),
-    "merge keys": ("merge", {"matching": "random", "target": "keys and values", "seed": 1}),
+    "merge": ("merge", {**RANDOM, "target": "queries, keys and values"}),
+    "merge keys": ("merge", {**RANDOM, "target": "keys and values"}),
     "interleaved": ("downsample", {"local_window": "off"}),
     "stratified": ("downsample", {"local_window": "off", "method": "stratified"}),
     "window": ("downsample", {"local_window": "8"}),

@@ -10,13 +10,13 @@ from token_merge.nodes.hooks import planner
 def plans(monkeypatch):
     """Every plan that is made, in order."""
     made = []
-    plan_layer = planner.plan_layer
+    plan_parts = planner.plan_parts
 
     def note(*args):
-        made.append(plan_layer(*args))
+        made.append(plan_parts(*args))
         return made[-1]
 
-    monkeypatch.setattr(planner, "plan_layer", note)
+    monkeypatch.setattr(planner, "plan_parts", note)
     return made
 
 

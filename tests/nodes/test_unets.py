@@ -11,18 +11,16 @@ def self_attention(attention_log) -> set[tuple[int, int]]:
     return {lengths for lengths in attention_log.lengths if lengths[1] != PROMPT}
 
 
-def test_merging_reaches_the_finest_self_attention_of_sd15(
-    unet, token_merge, denoise, attention_log
-):
-    denoise(attention_log.watch(token_merge(unet("SD15"))), size=(16, 16))
+def test_merging_reaches_the_finest_self_attention_of_sd15(unet, tome, denoise, attention_log):
+    denoise(attention_log.watch(tome(unet("SD15"))), size=(16, 16))
     assert self_attention(attention_log) == {(128, 128), (64, 64), (16, 16)}
 
 
 @pytest.mark.parametrize("name", ["SDXL", "SSD1B"])
 def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
-    name, unet, token_merge, token_downsample, denoise, attention_log
+    name, unet, tome, token_downsample, denoise, attention_log
 ):
-    denoise(attention_log.watch(token_merge(unet(name))), size=(16, 16))
+    denoise(attention_log.watch(tome(unet(name))), size=(16, 16))
     assert self_attention(attention_log) == {(32, 32), (16, 16)}
     attention_log.lengths.clear()
     denoise(attention_log.watch(token_downsample(unet(name), method="stratified")), size=(16, 16))
@@ -38,9 +36,9 @@ def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
     ],
 )
 def test_max_downsample_reaches_coarser_layers(
-    max_downsample, expected, unet, token_merge, denoise, attention_log
+    max_downsample, expected, unet, tome, denoise, attention_log
 ):
-    model = token_merge(unet("SD15"), max_downsample=max_downsample)
+    model = tome(unet("SD15"), max_downsample=max_downsample)
     denoise(attention_log.watch(model), size=(32, 32))
     assert self_attention(attention_log) == expected
 
@@ -53,8 +51,8 @@ def test_max_downsample_reaches_coarser_layers(
         ("queries", (128, 256)),
     ],
 )
-def test_target_selects_the_sequences(target, expected, unet, token_merge, denoise, attention_log):
-    denoise(attention_log.watch(token_merge(unet("SD15"), target=target)), size=(16, 16))
+def test_target_selects_the_sequences(target, expected, unet, tome, denoise, attention_log):
+    denoise(attention_log.watch(tome(unet("SD15"), target=target)), size=(16, 16))
     assert expected in self_attention(attention_log)
 
 
@@ -137,8 +135,8 @@ def test_only_self_attention_is_touched_unless_asked(
     assert cross == {(256, PROMPT), (64, PROMPT), (16, PROMPT)}
 
 
-def test_cross_attention_is_merged_when_asked(unet, token_merge, denoise, attention_log):
-    model = token_merge(unet("SD15"), merge_cross_attention=True)
+def test_cross_attention_is_merged_when_asked(unet, tome, denoise, attention_log):
+    model = tome(unet("SD15"), merge_cross_attention=True)
     denoise(attention_log.watch(model))
     cross = {lengths for lengths in attention_log.lengths if lengths[1] == PROMPT}
     assert cross == {(128, PROMPT), (64, PROMPT), (16, PROMPT)}

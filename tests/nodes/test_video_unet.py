@@ -31,10 +31,8 @@ def apply_model(model, frames: int, height: int = 8, width: int = 12) -> torch.T
 
 
 @pytest.mark.parametrize("frames", [1, 5])
-def test_spatial_layers_are_merged_and_temporal_ones_left_whole(
-    frames, unet, token_merge, attention_log
-):
-    apply_model(attention_log.watch(token_merge(unet("SVD"))), frames)
+def test_spatial_layers_are_merged_and_temporal_ones_left_whole(frames, unet, tome, attention_log):
+    apply_model(attention_log.watch(tome(unet("SVD"))), frames)
     self_attention = {(q, k) for q, k in attention_log.lengths if k > 1}
     temporal = {(frames, frames)} if frames > 1 else set()
     assert self_attention == {(48, 48), (24, 24), (6, 6)} | temporal

@@ -16,10 +16,10 @@ def reduced_steps(attention_log, steps: int) -> list[bool]:
 
 @pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.5), (0.5, 1.0), (0.3, 0.6)])
 def test_a_step_is_reduced_where_its_sigma_lies_in_the_window(
-    window, unet, token_merge, denoise, attention_log
+    window, unet, tome, denoise, attention_log
 ):
     steps = 6
-    model = token_merge(unet("SD15"), start_percent=window[0], end_percent=window[1])
+    model = tome(unet("SD15"), start_percent=window[0], end_percent=window[1])
     denoise(attention_log.watch(model), steps=steps)
     sampling = model.model.model_sampling
     first, last = (sampling.percent_to_sigma(percent) for percent in window)

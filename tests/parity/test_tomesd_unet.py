@@ -33,8 +33,9 @@ def patch_as_tomesd(model, ratio):
 
 @pytest.mark.parametrize("ratio", [0.3, 0.5, 0.7])
 @pytest.mark.parametrize("steps", [1, 6])
-def test_three_inputs_make_our_node_tomesd(ratio, steps, token_merge):
+def test_four_inputs_make_our_node_tomesd(ratio, steps, token_merge):
     as_published = {
+        "target": "queries, keys and values",
         "matching": "global",
         "random_destinations": False,
         "proportional_attention": False,

@@ -19,7 +19,7 @@ WINDOW = {
     "start_percent": ("FLOAT", {"default": 0.0, **PERCENT}),
     "end_percent": ("FLOAT", {"default": 1.0, **PERCENT}),
 }
-RATIO = {"ratio": ("FLOAT", {"default": 0.5, "min": 0.0, "max": 0.9})}
+RATIO = {"ratio": ("FLOAT", {"default": 0.2, "min": 0.0, "max": 0.9})}
 DOWNSAMPLING = {"factor": ("FLOAT", {**FACTOR, "default": 2.0})}
 LOCAL_WINDOW = {
     "local_window": (
@@ -27,7 +27,12 @@ LOCAL_WINDOW = {
         {"default": "auto", "options": ["auto", "off", "8", "12", "16", "24", "32"]},
     )
 }
-TARGETS = ["queries, keys and values", "keys and values", "queries"]
+TARGETS = [
+    "queries, downsampled keys and values",
+    "queries, keys and values",
+    "keys and values",
+    "queries",
+]
 MATCHINGS = ["local", "global", "k-th", "random", "toma"]
 SEED = {"seed": ("INT", {"default": 0, "min": 0, "max": 2**64 - 1})}
 BUDGET = {"max_tokens": ("INT", {"default": 0, "min": 0})}

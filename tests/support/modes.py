@@ -63,7 +63,7 @@ MODES = (
     Mode("downsample", ((DOWNSAMPLE, {"local_window": "off"}),)),
     Mode("stratified", ((DOWNSAMPLE, {"method": "stratified", "local_window": "off"}),)),
     Mode("local window", ((DOWNSAMPLE, {"local_window": "8"}),)),
-    Mode("merged queries and downsample", ((MERGE, {"target": "queries"}), (DOWNSAMPLE, {}))),
+    Mode("merged keys", ((MERGE, {"ratio": 0.5, "target": "queries, keys and values"}),)),
     Mode("every option", EVERY_OPTION),
 )
 PLAIN = Mode("plain", ())

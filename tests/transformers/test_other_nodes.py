@@ -25,10 +25,10 @@ def family(request):
 
 
 @pytest.fixture(params=["merge", "downsample"])
-def node(request, token_merge, token_downsample):
+def node(request, tome, token_downsample):
     """Without local windows: these do not call the attention function that a test watches."""
     windowless = partial(token_downsample, method="stratified", local_window="off")
-    return token_merge if request.param == "merge" else windowless
+    return tome if request.param == "merge" else windowless
 
 
 class OtherNode:
@@ -202,10 +202,10 @@ def test_cached_references_stay_whole(node):
             assert torch.equal(reached.k[..., : asked.k.shape[3]], asked.k)
 
 
-def test_merged_queries_and_downsampled_keys_compose(family, token_merge, token_downsample):
+def test_merged_queries_and_downsampled_keys_compose(family, tome, token_downsample):
     for model in (
-        token_downsample(token_merge(family.build(), target="queries"), method="stratified"),
-        token_merge(token_downsample(family.build(), method="stratified"), target="queries"),
+        token_downsample(tome(family.build(), target="queries"), method="stratified"),
+        tome(token_downsample(family.build(), method="stratified"), target="queries"),
     ):
         record = AttentionRecord()
         RUN.sample(record.watch(model), family)

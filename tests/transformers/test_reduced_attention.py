@@ -125,9 +125,9 @@ def split_groups(pair):
 
 
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
-def test_merging_leaves_other_tokens_as_they_are(family, size, token_merge):
+def test_merging_leaves_other_tokens_as_they_are(family, size, tome):
     run = SampleRequest.with_tokens(family, *size, steps=1)
-    for pair in watched(token_merge(family.build(), ratio=0.5), family, run):
+    for pair in watched(tome(family.build(), ratio=0.5), family, run):
         if pair.kinds is None:
             assert_untouched(pair)
             continue

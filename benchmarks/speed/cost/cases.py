@@ -10,6 +10,7 @@ from comfy.ldm.modules.diffusionmodules.openaimodel import UNetModel
 from comfy.model_patcher import ModelPatcher
 
 from ... import ours
+from ...settings import MERGE_ALL
 from ..diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
 from ..flex.variant import with_flex_attention
 from ..windows import SIDE, WINDOWS_2
@@ -39,10 +40,11 @@ SETTINGS = (
         "the same, stratified",
         partial(ours.apply, "TokenDownsampleAdvanced", method="stratified", local_window="off"),
     ),
-    Setting("Token Merge 0.5", partial(ours.apply, "TokenMergeAdvanced")),
+    Setting("Token Merge 0.2", partial(ours.apply, "TokenMergeAdvanced")),
+    Setting("Token Merge 0.5", partial(ours.token_merge, setting=MERGE_ALL)),
 )
-"""At their defaults, but for the second: there the method is "stratified" and no local window is
-taken. The default is "interleaved", with local windows on transformers."""
+"""At their defaults, but for two: "stratified" without a local window, where the default is
+"interleaved" and on transformers a local window, and all that can be merged as ToMe for SD does."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ NO_WEIGHTS = Limit(
     "works in part",
     "proportional_attention is left out where another node or a launch option",
     "proportional_attention is left out, which the other's attention could not compute",
-    modes=("merge",),
+    modes=("merged keys",),
 )
 WITHOUT_WEIGHTS = 5.0
 """Merged keys that do not weigh as much as their tokens: an error of 0.032 instead of 0.008."""

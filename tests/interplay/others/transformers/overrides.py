@@ -38,7 +38,7 @@ NOT_WEIGHED = Limit(
 SAGE_LIMITS = {
     "Flux": (NOT_WEIGHED,),
     # Without a prompt beside the picture, keys that all stand for as many tokens need no weights.
-    "Wan": (replace(NOT_WEIGHED, modes=("merge",)), NO_WINDOW),
+    "Wan": (replace(NOT_WEIGHED, modes=("merged keys",)), NO_WINDOW),
 }
 OTHERS = (
     *(

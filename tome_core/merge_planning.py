@@ -1,0 +1,88 @@
+"""From settings to the plan of one layer whose similar tokens are merged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor
+
+from .downsample import ChoosingPlan
+from .draws import Draws
+from .global_matching import match_global
+from .grid import TokenGrid
+from .local_matching import match_local
+from .merge_settings import MergeSettings
+from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
+from .plan import MergingPlan, Skipped
+from .query_groups import choose_for_groups
+from .streams import Stream
+from .tile_matching import match_tiles
+
+LEAST_FOR_MERGING = {"cuda": 1024}
+"""By device: with fewer tokens merging gains nothing by the same estimates, even where launches
+hide. Token Downsample starts few kernels and has no such limit."""
+
+LEAST_TOKENS = 32
+LEAST_SHARE = 1 / 8
+"""Below these, planning and copying cost more than shorter attention saves (one
+attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16 tokens 0.97x, of
+64 tokens 1.28x; 0.1 of 64 to 4096 tokens 0.93x to 1.05x)."""
+
+
+def plan_merging(
+    settings: MergeSettings, stream: Stream, find_metric: Callable[[], Tensor], draws: Draws
+) -> MergingPlan | Skipped:
+    """The plan that merges as many tokens as ``settings`` ask for.
+
+    Args: as those of ``LayerTokens``.
+    """
+    grid = stream.grid
+    kept = _count_kept(grid, settings)
+    merged = grid.tokens - kept
+    if grid.tokens < LEAST_FOR_MERGING.get(draws.device.type, LEAST_TOKENS):
+        return Skipped(f"{grid.tokens} tokens are too few for merging to pay")
+    if merged < LEAST_SHARE * grid.tokens:
+        return Skipped(f"merging {merged} of {grid.tokens} tokens costs more than it saves")
+
+    if settings.matching == "toma":
+        return match_tiles(find_metric(), grid, None, merged)
+    dst = _choose_destinations(settings, grid, kept, draws.anew)
+    if isinstance(dst, Skipped):
+        return dst
+    match = match_local if settings.matching == "local" else match_global
+    return match(find_metric(), grid, dst, merged).extend(stream)
+
+
+def _count_kept(grid: TokenGrid, settings: MergeSettings) -> int:
+    """Tokens that the ratio leaves, or ``max_tokens`` where that is less; at least one."""
+    kept = grid.tokens - int(grid.tokens * settings.acting_ratio)
+    return max(1, min(kept, settings.max_tokens or kept))
+
+
+def _choose_destinations(
+    settings: MergeSettings, grid: TokenGrid, kept: int, draws: Draws
+) -> Destinations | Skipped:
+    if settings.matching == "random":
+        return choose_random(grid.tokens, kept, draws)
+    stride_y, stride_x = settings.stride_y, settings.stride_x
+    if settings.matching == "k-th":
+        if stride_y * stride_x > grid.tokens:
+            return Skipped(f"grid {grid} has fewer tokens than one {stride_y}x{stride_x} cell")
+        k = max(stride_y * stride_x, math.ceil(grid.tokens / kept))
+        return choose_every_kth(grid.tokens, k, draws.device)
+    if stride_y > grid.height or stride_x > grid.width:
+        return Skipped(f"grid {grid} is smaller than one {stride_y}x{stride_x} cell")
+    strides = fit_strides(grid, stride_y, stride_x, kept)
+    return choose_strided(
+        grid, *strides, draws if settings.random_destinations else None, draws.device
+    )
+
+
+def downsample_keys(settings: MergeSettings, stream: Stream, draws: Draws) -> ChoosingPlan:
+    """One key of each stride_y x stride_x cell, drawn for each query group."""
+    grid = stream.grid
+    most = settings.max_tokens or grid.tokens
+    y, x = fit_strides(grid, settings.stride_y, settings.stride_x, most)
+    smaller = TokenGrid(grid.height // y, grid.width // x, grid.frames)
+    return choose_for_groups(stream, smaller, draws)
