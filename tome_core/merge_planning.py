@@ -79,10 +79,12 @@ def _choose_destinations(
     )
 
 
-def downsample_keys(settings: MergeSettings, stream: Stream, draws: Draws) -> ChoosingPlan:
+def downsample_keys(
+    settings: MergeSettings, stream: Stream, draws: Draws, most_groups: int
+) -> ChoosingPlan:
     """One key of each stride_y x stride_x cell, drawn for each query group."""
     grid = stream.grid
     most = settings.max_tokens or grid.tokens
     y, x = fit_strides(grid, settings.stride_y, settings.stride_x, most)
     smaller = TokenGrid(grid.height // y, grid.width // x, grid.frames)
-    return choose_for_groups(stream, smaller, draws)
+    return choose_for_groups(stream, smaller, draws, most_groups)

@@ -17,7 +17,7 @@ from .grid import TokenGrid
 from .merge_planning import downsample_keys, plan_merging
 from .merge_settings import MergeSettings
 from .plan import Plan, Skipped
-from .query_groups import choose_for_groups
+from .query_groups import MOST_GROUPS, choose_for_groups
 from .settings import Part, Settings
 from .streams import Stream
 from .window_plan import WindowPlan
@@ -35,6 +35,7 @@ class LayerTokens:
         draws: of this layer in this run, on the device of its tensors; their turn is the step's.
         downsample, resolutions: see ``Settings.find_parts``.
         local_window: side of the box of exact keys around each tile of queries, 0: none.
+        most_groups: that merged queries are split into.
     """
 
     stream: Stream
@@ -43,6 +44,7 @@ class LayerTokens:
     downsample: int = 1
     resolutions: tuple[int, ...] = (1,)
     local_window: int = 0
+    most_groups: int = MOST_GROUPS
 
 
 AnyPlan = Plan | WindowPlan
@@ -81,7 +83,7 @@ def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skip
 def _plan_keys_of_merging(settings: MergeSettings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan:
     if not settings.downsamples_keys:
         return plan
-    return downsample_keys(settings, layer.stream, layer.draws)
+    return downsample_keys(settings, layer.stream, layer.draws, layer.most_groups)
 
 
 @plan_layer.register

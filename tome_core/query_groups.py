@@ -103,11 +103,13 @@ def _deal(numbers: Tensor, groups: int) -> Tensor:
     return numbers.repeat(groups)[: groups * each].view(groups, each)
 
 
-def choose_for_groups(stream: Stream, smaller: TokenGrid, draws: Draws) -> ChoosingPlan:
+def choose_for_groups(
+    stream: Stream, smaller: TokenGrid, draws: Draws, most: int = MOST_GROUPS
+) -> ChoosingPlan:
     """One token of each cell, drawn for each query group.
 
-    The groups together read no more keys than there are tokens.
+    There are at most ``most`` groups, and together they read no more keys than there are tokens.
     """
-    groups = min(MOST_GROUPS, stream.length // (smaller.tokens + stream.others))
+    groups = min(most, stream.length // (smaller.tokens + stream.others))
     kept = list_cells(stream.grid, smaller, groups, draws.device).draw(draws)
     return ChoosingPlan(stream, smaller, kept)

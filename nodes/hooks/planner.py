@@ -34,6 +34,10 @@ class Layer(Protocol):
     def local_window(self) -> int:
         """Side of the local window where the user leaves it to the kind of model; 0: none."""
 
+    @property
+    def most_groups(self) -> int:
+        """Most groups that merged queries are split into, each with keys of its own."""
+
 
 @dataclass(frozen=True)
 class LayerPlans:
@@ -111,6 +115,7 @@ def plan_attention(
             layer.downsample,
             call.stack.resolutions,
             0 if no_window else local_window,
+            layer.most_groups,
         )
         found = (
             _share_plans(call, settings, parts, layer, tokens)

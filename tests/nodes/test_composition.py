@@ -178,9 +178,10 @@ def test_deep_shrink_halves_a_layers_picture_and_merging_follows(
     assert (before, after_shrinking) == ((512, 512), (32, 32))
 
 
-@pytest.mark.parametrize("name", ["SD15", "Flux"])
+@pytest.mark.parametrize(("name", "method"), [("SD15", "interleaved"), ("Flux", "stratified")])
 def test_token_merge_is_merged_queries_with_token_downsample(
-    name, unet, token_merge, token_downsample, denoise
+    name, method, unet, token_merge, token_downsample, denoise
 ):
-    both = token_downsample(token_merge(unet(name), target="queries"), local_window="off")
+    merged = token_merge(unet(name), target="queries")
+    both = token_downsample(merged, method=method, local_window="off")
     assert torch.equal(denoise(token_merge(unet(name))), denoise(both))

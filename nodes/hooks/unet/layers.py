@@ -9,6 +9,8 @@ from comfy.ldm.modules.attention import SpatialTransformer
 from comfy.ldm.modules.diffusionmodules.openaimodel import Downsample, UNetModel, Upsample
 from torch import nn
 
+from ....tome_core.query_groups import MOST_GROUPS
+
 LayerKey = tuple[str, int, int]
 
 
@@ -29,6 +31,7 @@ class SelfAttentionLayer:
     path: str
 
     local_window = 0
+    most_groups = MOST_GROUPS
 
     @property
     def key(self) -> LayerKey:

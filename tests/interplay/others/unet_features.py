@@ -17,6 +17,7 @@ OTHERS = (
         "PatchModelAddDownscale (Kohya Deep Shrink)",
         UNETS,
         lambda model: run_node(PatchModelAddDownscale, model, *SHRINK),
+        most_error=4.0,  # fewer tokens leave fewer keys (3.01 was seen)
         limits=(
             Limit(
                 "works in part",
