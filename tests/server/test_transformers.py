@@ -141,7 +141,7 @@ def test_both_nodes_reduce_and_change_the_result_a_little(family, generate, serv
     assert torch.equal(generate(family, None), plain)
     merged, kept = picture // 2 + prompt, picture // 4 + prompt
     for node, did in (
-        ("TokenMerge", f" merged to {merged:,}"),
+        ("TokenMerge", f", attention computes {merged:,} queries and reads {kept:,} keys"),
         ("TokenDownsample", f", attention reads {kept:,} keys"),
     ):
         start = len(server.log.read_text())

@@ -8,7 +8,7 @@ from itertools import count
 from devtools.client import Prompt
 
 DEFAULTS = {
-    "TokenMerge": {"ratio": 0.5},
+    "TokenMerge": {"ratio": 0.2},
     "TokenDownsample": {"factor": 2.0, "local_window": "auto"},
 }
 WINDOW = {"start_percent": 0.0, "end_percent": 1.0}
