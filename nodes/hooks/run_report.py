@@ -98,8 +98,6 @@ class RunReport:
 
 
 def _describe(tokens: int, queries: int, keys: int, layers: set[object]) -> str:
-    if queries == keys:
-        return f"{_count(layers)}: {tokens:,} tokens merged to {keys:,}"
     did = [f"computes {queries:,} queries"] if queries < tokens else []
     did += [f"reads {keys:,} keys"] if keys < tokens else []
     return f"{_count(layers)}: {tokens:,} tokens, attention {' and '.join(did)}"

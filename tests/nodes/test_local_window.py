@@ -57,7 +57,7 @@ def test_it_takes_turns_with_token_merge(unet, tome, token_downsample, denoise, 
     denoise(tome(model, start_percent=0.5), steps=4)
     assert messages() == [
         "Token Downsample: 3 layers: 256 tokens, attention reads 144 keys.",
-        "Token Merge: 3 layers: 256 tokens merged to 128.",
+        "Token Merge: 3 layers: 256 tokens, attention computes 128 queries and reads 128 keys.",
     ]
 
 

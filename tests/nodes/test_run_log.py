@@ -3,9 +3,11 @@
 import pytest
 
 
-def test_a_run_says_once_what_it_reduced(unet, tome, denoise, messages):
-    denoise(tome(unet("SD15")), steps=3)
-    assert messages() == ["Token Merge: 3 layers: 256 tokens merged to 128."]
+def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
+    denoise(token_merge(unet("SD15")), steps=3)
+    assert messages() == [
+        "Token Merge: 3 layers: 256 tokens, attention computes 205 queries and reads 64 keys."
+    ]
 
 
 def test_each_node_says_what_it_did(unet, tome, token_downsample, denoise, messages):
@@ -55,7 +57,7 @@ def test_a_picture_of_one_row_steps_aside_with_the_reason(unet, token_merge, den
 
 def test_a_picture_of_one_row_is_merged_by_cells_that_fit(unet, tome, denoise, messages):
     denoise(tome(unet("SD15"), stride_y=1, stride_x=4), size=(1, 32))
-    assert "3 layers: 32 tokens merged to 16" in messages()[0]
+    assert "3 layers: 32 tokens, attention computes 16 queries and reads 16 keys" in messages()[0]
 
 
 def test_a_ratio_that_acts_as_less_is_said(unet, token_merge, denoise, messages):
