@@ -9,7 +9,7 @@ from .local_window import LocalWindow
 from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
-from .planning import LayerTokens, plan_layer
+from .planning import LayerTokens, plan_layer, plan_parts
 from .query_groups import QueryGroups
 from .settings import Settings
 from .streams import Stream
@@ -40,4 +40,5 @@ __all__ = [
     "match_local",
     "match_tiles",
     "plan_layer",
+    "plan_parts",
 ]

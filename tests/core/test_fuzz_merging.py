@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import torch
 from hypothesis import given
@@ -16,7 +18,7 @@ from support.core_cases import (
     tokens,
 )
 from support.fuzzing import SOAK, fuzzed
-from token_merge.tome_core import Skipped, Stream, plan_layer
+from token_merge.tome_core import Skipped, Stream, plan_layer, plan_parts
 from token_merge.tome_core.proportional import add_size_channels, add_sizes_to_mask
 from torch.nn.functional import scaled_dot_product_attention as attend
 
@@ -64,7 +66,7 @@ def check_tiles(plan, grid):
     assert ones.isnan().any() or torch.allclose(ones, torch.ones_like(ones), atol=1e-4)
 
 
-@fuzzed(short=120, share=0.22)
+@fuzzed(short=120, share=0.19)
 @given(cases())
 def test_a_plan_has_every_token_in_one_slot(case):
     settings, stream, batch = case
@@ -91,6 +93,32 @@ def test_a_plan_has_every_token_in_one_slot(case):
     if batch.content != "one NaN":
         assert restored.isfinite().all() or not x.isfinite().all()
     return SOAK.count("merging", f"plans, {settings.matching}")
+
+
+@fuzzed(short=60, share=0.03)
+@given(cases())
+def test_downsampled_keys_are_one_of_each_cell_for_each_group(case):
+    settings, stream, batch = case
+    settings = replace(settings, target="queries, downsampled keys and values")
+    layer = make_layer(settings, stream, batch.draw(stream.grid.tokens))
+    plans = plan_parts(settings, layer, settings.find_parts(1, (1, 2, 4)))
+    if isinstance(plans, Skipped):
+        return SOAK.count("downsampled keys", "skipped with a reason")
+    keys, grid = plans["keys and values"], stream.grid
+    assert plans["queries"].slots < stream.length
+    assert keys.slots * keys.groups <= stream.length
+    picture = keys.slots - stream.others
+    cells = max(1, grid.height // settings.stride_y) * max(1, grid.width // settings.stride_x)
+    assert 1 <= picture <= grid.frames * cells
+    if settings.max_tokens:
+        assert picture <= max(settings.max_tokens, grid.frames)
+    others = stream.number_others(keys.chosen.device)
+    for group in keys.chosen:
+        assert len(group.unique()) == keys.slots
+        assert torch.isin(others, group).all()
+    x = batch.draw(stream.length, seed=1)
+    assert keys.choose(x).shape == (batch.batch * keys.groups, keys.slots, batch.channels)
+    return SOAK.count("downsampled keys", f"plans, {keys.groups} groups")
 
 
 @st.composite
