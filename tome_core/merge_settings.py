@@ -116,10 +116,6 @@ class MergeSettings(Settings):
         return self.target in ("queries, keys and values", "keys and values")
 
     @property
-    def groups_queries(self) -> bool:
-        return self.downsamples_keys
-
-    @property
     def downsamples_keys(self) -> bool:
         """True where keys and values have a plan of their own."""
         return self.target == "queries, downsampled keys and values"

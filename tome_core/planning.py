@@ -9,7 +9,7 @@ from functools import singledispatch
 
 from torch import Tensor
 
-from .cells import list_cells, pick_nearest
+from .cells import pick_nearest
 from .downsample import ChoosingPlan, InterpolationPlan
 from .downsample_settings import DRAWN, DownsampleSettings
 from .draws import Draws
@@ -98,11 +98,9 @@ def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> AnyP
         plan := plan_windows(settings, stream, smaller, layer.local_window, draws)
     ):
         return plan
-    if settings.groups_queries:
-        return choose_for_groups(stream, smaller, draws)
     if settings.method in DRAWN:
-        kept = list_cells(grid, smaller, 1, draws.device).draw(draws)
-        return ChoosingPlan(stream, smaller, kept)
+        most_groups = MOST_GROUPS if settings.groups_queries else 1
+        return choose_for_groups(stream, smaller, draws, most_groups)
     centred = settings.method != "nearest"
     nearest = pick_nearest(grid, smaller, draws.device, centred=centred)[None]
     if settings.method in ("nearest-exact", "nearest"):

@@ -103,9 +103,7 @@ def _deal(numbers: Tensor, groups: int) -> Tensor:
     return numbers.repeat(groups)[: groups * each].view(groups, each)
 
 
-def choose_for_groups(
-    stream: Stream, smaller: TokenGrid, draws: Draws, most: int = MOST_GROUPS
-) -> ChoosingPlan:
+def choose_for_groups(stream: Stream, smaller: TokenGrid, draws: Draws, most: int) -> ChoosingPlan:
     """One token of each cell, drawn for each query group.
 
     There are at most ``most`` groups, and together they read no more keys than there are tokens.

@@ -61,7 +61,7 @@ class Settings(ABC):
 
     @property
     def groups_queries(self) -> bool:
-        """True where queries are split into groups."""
+        """True where all queries are split into groups, each with keys of its own."""
         return False
 
     def find_local_window(self, of_model: int) -> int:

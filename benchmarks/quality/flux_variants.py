@@ -9,6 +9,7 @@ from typing import Any
 
 from .patches import (
     KEYS,
+    MERGE_BY_DEFAULT,
     QUERIES,
     SEARCHED,
     WINDOWS,
@@ -16,7 +17,6 @@ from .patches import (
     both,
     downsample,
     merge,
-    merge_queries,
     other_balances,
     partly_exact,
     queries_and_interleaved,
@@ -41,7 +41,7 @@ def list_variants() -> list[PictureVariant]:
             "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
         ),
         PictureVariant("Token Downsample ×2, nearest-exact", "ours", downsample(2, method=REGULAR)),
-        PictureVariant("Token Merge 0.2", "ours", merge_queries()),
+        PictureVariant("Token Merge 0.2", "ours", MERGE_BY_DEFAULT),
         PictureVariant("Token Merge 0.5", "ours", merge()),
         PictureVariant("Token Downsample ×2, unsized", "ours", downsample(2, **UNSIZED)),
         PictureVariant("Token Merge 0.5, unsized", "ours", merge(**UNSIZED)),

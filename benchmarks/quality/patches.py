@@ -12,7 +12,7 @@ from token_merge.nodes.hooks.transformer.attention import Block
 from token_merge.tome_core.merge_settings import Target
 
 from .. import ours
-from ..settings import Setting
+from ..settings import MERGE, Setting
 
 PictureKind = Literal["ours", "peer", "candidate", "yardstick"]
 
@@ -23,11 +23,10 @@ class Patch(Protocol):
     def __call__(self, model: ModelPatcher, /, *, seed: int = 0) -> ModelPatcher: ...
 
 
-DOWNSAMPLED: Target
 ALL: Target
 KEYS: Target
 QUERIES: Target
-DOWNSAMPLED, ALL, KEYS, QUERIES = get_args(Target)
+_, ALL, KEYS, QUERIES = get_args(Target)
 
 
 WINDOWS: dict[str, dict[str, Any]] = {
@@ -36,6 +35,8 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "first 20 % exact": {"start_percent": 0.2},
 }
 """Inputs of both nodes, by which part of the schedule they leave exact."""
+
+MERGE_BY_DEFAULT: Patch = partial(ours.token_merge, setting=MERGE)
 
 SEARCHED = ((0.3, 1.41), (0.3, 2), (0.5, 2))
 """Ratio of the queries and factor of the keys. A ratio of 0.4 lies between 0.3 and 0.5."""
@@ -68,13 +69,8 @@ def seedless(patch: Callable[[ModelPatcher], ModelPatcher]) -> Patch:
 
 
 def merge(ratio: float = 0.5, target: str = ALL, **inputs: Any) -> Patch:
-    """Token Merge; at a ratio of 0.5 of all three, unless told. inputs: of the node."""
+    """Token Merge of ``target``, by default of queries, keys and values. inputs: of the node."""
     return partial(ours.token_merge, setting=Setting("", target, ratio=ratio), **inputs)
-
-
-def merge_queries(ratio: float = 0.2) -> Patch:
-    """Token Merge as it is by default: queries merged, keys and values downsampled."""
-    return merge(ratio, DOWNSAMPLED)
 
 
 def downsample(factor: float, **inputs: Any) -> Patch:

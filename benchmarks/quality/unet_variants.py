@@ -14,6 +14,7 @@ from .candidates import Merging
 from .patches import (
     ALL,
     KEYS,
+    MERGE_BY_DEFAULT,
     QUERIES,
     SEARCHED,
     WINDOWS,
@@ -22,7 +23,6 @@ from .patches import (
     both,
     downsample,
     merge,
-    merge_queries,
     other_balances,
     partly_exact,
     queries_and_interleaved,
@@ -42,7 +42,7 @@ def list_variants() -> list[PictureVariant]:
     return [
         PictureVariant("Token Downsample ×2", "ours", downsample(2), (down, "ours")),
         PictureVariant("ToDo ×2", "peer", _todo(2), (down, "ToDo")),
-        PictureVariant("Token Merge 0.2", "ours", merge_queries(), (MERGE.name, "ours, local")),
+        PictureVariant("Token Merge 0.2", "ours", MERGE_BY_DEFAULT, (MERGE.name, "ours, local")),
         PictureVariant("Token Merge 0.5", "ours", merge(), (half, "ours, local")),
         PictureVariant("tomesd 0.5", "peer", _tomesd(0.5), (half, "tomesd")),
         PictureVariant(

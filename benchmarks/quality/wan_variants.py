@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .patches import PictureVariant, downsample, merge, merge_queries, windows
+from .patches import MERGE_BY_DEFAULT, PictureVariant, downsample, merge, windows
 
 
 def list_variants() -> list[PictureVariant]:
@@ -23,6 +23,6 @@ def list_variants() -> list[PictureVariant]:
             "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
         ),
         PictureVariant("Token Downsample ×2", "ours", downsample(2)),
-        PictureVariant("Token Merge 0.2", "ours", merge_queries()),
+        PictureVariant("Token Merge 0.2", "ours", MERGE_BY_DEFAULT),
         PictureVariant("Token Merge 0.5", "ours", merge()),
     ]

@@ -31,6 +31,7 @@ def find_installed(model, denoise) -> set[str]:
     ("inputs", "expected"),
     [
         ({}, {*RESTORED, OVERRIDE}),
+        ({"target": "queries, downsampled keys and values"}, RESTORED),
         ({"proportional_attention": False}, RESTORED),
         ({"target": "queries"}, RESTORED),
         ({"target": "keys and values"}, {*RESTORED, OVERRIDE}),
@@ -57,8 +58,8 @@ def test_token_downsample_on_a_unet(inputs, expected, unet, token_downsample, de
     assert find_installed(token_downsample(unet("SD15"), **inputs), denoise) == expected
 
 
-def test_a_model_without_attention_at_that_resolution_gets_none(unet, tome, denoise):
-    assert find_installed(tome(unet("SDXL"), max_downsample="1"), denoise) == set()
+def test_a_model_without_attention_at_that_resolution_gets_none(unet, token_merge, denoise):
+    assert find_installed(token_merge(unet("SDXL"), max_downsample="1"), denoise) == set()
 
 
 def test_a_transformer_gets_the_override_only(flux, token_downsample, denoise):

@@ -14,7 +14,7 @@ from support.other_device_run import ONE_READ, run_on_both
 from support.typed_models import MODELS, TYPES, Types
 
 COMPARING = {
-    "default": {},
+    "merged keys": {},
     "queries": {"target": "queries"},
     "keys and values": {"target": "keys and values"},
 }

@@ -18,10 +18,11 @@ def test_merging_reaches_the_finest_self_attention_of_sd15(unet, tome, denoise, 
 
 @pytest.mark.parametrize("name", ["SDXL", "SSD1B"])
 def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
-    name, unet, tome, token_downsample, denoise, attention_log
+    name, unet, token_merge, token_downsample, denoise, attention_log
 ):
-    denoise(attention_log.watch(tome(unet(name))), size=(16, 16))
-    assert self_attention(attention_log) == {(32, 32), (16, 16)}
+    denoise(attention_log.watch(token_merge(unet(name))), size=(16, 16))
+    in_groups = -(-(64 - 12) // 4)
+    assert self_attention(attention_log) == {(in_groups, 16), (16, 16)}
     attention_log.lengths.clear()
     denoise(attention_log.watch(token_downsample(unet(name), method="stratified")), size=(16, 16))
     assert self_attention(attention_log) == {(64, 16), (16, 16)}
@@ -46,6 +47,7 @@ def test_max_downsample_reaches_coarser_layers(
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
+        ("queries, downsampled keys and values", (128 // 4, 64)),
         ("queries, keys and values", (128, 128)),
         ("keys and values", (256, 128)),
         ("queries", (128, 256)),

@@ -23,17 +23,18 @@ Inputs = tuple[Tensor, Tensor, Tensor]
 
 
 def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]:
-    """A copy of transformer_options with the patches that the settings can use, and no others.
+    """The transformer_options with the patches that the settings can use, and no others.
 
     The same ones in every step, active or not: a compiled model keeps what it saw first. Ours run
     last before attention and first after it: patches of other nodes see every token, and a layer
     whose tokens they change is skipped.
     """
-    patches = dict(options.get("patches", {}))
     parts = frozenset().union(*map(stack.find_all_parts, stack.settings))
-    if parts:
-        patches["attn1_patch"] = [*patches.get("attn1_patch", ()), reduce_self_attention]
-    weighs = bool(parts) and any(settings.weighs_keys for settings in stack.settings)
+    if not parts:
+        return options
+    patches = dict(options.get("patches", {}))
+    patches["attn1_patch"] = [*patches.get("attn1_patch", ()), reduce_self_attention]
+    weighs = any(settings.weighs_keys for settings in stack.settings)
     windows = any(
         settings.find_local_window(SelfAttentionLayer.local_window) for settings in stack.settings
     )
