@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .draws import Draws
 from .grid import TokenGrid
 from .partition import Destinations
 from .plan import MergePlan
@@ -26,7 +27,7 @@ def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int
         dst: the same for all images.
         merged: R, how many tokens become fewer; at most the number of src tokens.
 
-    Returns a plan with N - R slots, in the order of the tokens that stand for them.
+    Returns a plan with N - R slots.
 
     Source: ToMe (arXiv 2210.09461) sec. 3, with the partition of ToMe for SD (arXiv 2303.17604).
     Compares every token with every dst: O(N²·C).
@@ -47,11 +48,24 @@ def absorb_most_similar(best: Tensor, nearest: Tensor, dst: Destinations, merged
     best.index_fill_(1, dst.flat, float("-inf"))
     absorbed = best.topk(min(merged, tokens - dst.count), dim=1, sorted=False).indices  # (B, R)
     stays = torch.ones_like(nearest, dtype=torch.bool).scatter_(1, absorbed, False)  # (B, N)
-    left = stays.cumsum(dim=1)  # (B, N), tokens that are left up to this one
-    own_slot = left - 1
+    order, places = _shuffle(tokens, best.device)
+    left = stays.index_select(1, order).cumsum(dim=1)  # (B, N), tokens left up to this place
+    own_slot = left.index_select(1, places) - 1
     assign = torch.where(stays, own_slot, own_slot.gather(1, nearest))
     slots = tokens - absorbed.shape[1]
-    return MergePlan(assign, torch.searchsorted(left, _count_to(slots, batch, best.device)))
+    first = torch.searchsorted(left, _count_to(slots, batch, best.device))  # (B, M)
+    return MergePlan(assign, order.take(first))
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _shuffle(tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """One random order of all tokens, along which slots are numbered (see ``MergingPlan``).
+
+    Returns the order and the place of each token in it, (tokens,) int64 both.
+    """
+    order = Draws(("slots",), device).draw_order(tokens)
+    return order, order.argsort()
 
 
 @lru_cache(maxsize=32)

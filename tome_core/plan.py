@@ -49,7 +49,12 @@ class Plan(Protocol):
 
 
 class MergingPlan(Plan, Protocol):
-    """A plan with a way back: it also serves queries and the tokens of the MLP."""
+    """A plan with a way back: it also serves queries and the tokens of the MLP.
+
+    Slots with neighbouring numbers are seldom neighbours in the picture, so query groups are blocks
+    of slots. A token that is merged elsewhere moves few slots to another block: else rounding
+    would change the keys of many queries.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -53,24 +53,20 @@ class QueryGroups:
 
         before, after: how many of the queries stand before and after the picture's.
         """
-        picture = queries - before - after
-        numbers = (
-            draws.draw_order(picture) + before,
-            torch.cat(
-                [
-                    number_between(0, before, draws.device),
-                    number_between(queries - after, queries, draws.device),
-                ]
-            ),
-        )
-        order = torch.cat([_deal(each, groups) for each in numbers], dim=1)
-        # Of the numbers that are in two groups, the place in the first.
-        ranks = number_between(0, order.numel(), draws.device).view(order.shape)
-        first = torch.split(ranks, [-(-len(each) // groups) for each in numbers], dim=1)
-        places = torch.empty(queries, dtype=torch.int64, device=draws.device)
-        for each, found in zip(numbers, first, strict=True):
-            places.scatter_(0, each, found.flatten()[: len(each)])
-        return QueryGroups(order, places)
+        order = draws.draw_order(queries - before - after)
+        return _cut(order, groups, before, after)
+
+    @staticmethod
+    @lru_cache(maxsize=32)
+    @torch.inference_mode(False)
+    def cut(
+        slots: int, groups: int, device: torch.device, before: int = 0, after: int = 0
+    ) -> QueryGroups:
+        """Groups of merged queries, whose slots are in random order already: blocks of slots.
+
+        See ``MergingPlan``; the other arguments are as for ``draw``.
+        """
+        return _cut(number_between(0, slots - before - after, device), groups, before, after)
 
     @property
     def groups(self) -> int:
@@ -95,6 +91,23 @@ class QueryGroups:
         grouped = mask.unflatten(0, (-1, self.groups))  # (B, G, H, L, K)
         queries = self.order[:, None, :, None]  # (G, 1, Q, 1)
         return grouped.take_along_dim(queries[None], dim=-2).flatten(0, 1)
+
+
+def _cut(picture: Tensor, groups: int, before: int, after: int) -> QueryGroups:
+    """Blocks of the picture's queries in the order of their numbers, and of all other queries."""
+    device, queries = picture.device, before + len(picture) + after
+    others = torch.cat(
+        [number_between(0, before, device), number_between(queries - after, queries, device)]
+    )
+    numbers = (picture + before, others)
+    order = torch.cat([_deal(each, groups) for each in numbers], dim=1)
+    # Of the numbers that are in two groups, the place in the first.
+    ranks = number_between(0, order.numel(), device).view(order.shape)
+    first = torch.split(ranks, [-(-len(each) // groups) for each in numbers], dim=1)
+    places = torch.empty(queries, dtype=torch.int64, device=device)
+    for each, found in zip(numbers, first, strict=True):
+        places.scatter_(0, each, found.flatten()[: len(each)])
+    return QueryGroups(order, places)
 
 
 def _deal(numbers: Tensor, groups: int) -> Tensor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
 from .grid import TokenGrid
@@ -24,7 +25,8 @@ class TilePlan:
     """The T tokens of each tile become D weighted means of them, and back.
 
     merge_weights: (B, tiles, D, T), rows sum to one. unmerge_weights: (B, tiles, T, D), rows sum
-    to one. chosen: (B, M) int64, the dst token of each mean.
+    to one. chosen: (B, M) int64, the dst token of each mean: the first one of each tile, the
+    second one of each tile, and so on.
     """
 
     tiling: Tiling
@@ -49,10 +51,11 @@ class TilePlan:
         return take_tokens(x, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
-        return (self.merge_weights.to(x.dtype) @ self.tiling.fold(x)).flatten(1, 2)
+        means = self.merge_weights.to(x.dtype) @ self.tiling.fold(x)  # (B, tiles, D, C)
+        return rearrange(means, "b tiles d c -> b (d tiles) c")
 
     def unmerge(self, y: Tensor) -> Tensor:
-        tiles = y.unflatten(1, (self.tiling.tiles, -1))  # (B, tiles, D, C)
+        tiles = rearrange(y, "b (d tiles) c -> b tiles d c", tiles=self.tiling.tiles)
         return self.tiling.unfold(self.unmerge_weights.to(y.dtype) @ tiles)
 
 
@@ -82,7 +85,7 @@ def match_tiles(metric: Tensor, grid: TokenGrid, dst: Destinations | None, merge
     merge_weights = (unmerge_weights * inside[:, :, None]).mT  # (B, tiles, D, T)
     merge_weights = merge_weights / merge_weights.sum(dim=-1, keepdim=True).clamp_min(1e-6)
     chosen = numbers.expand(len(metric), -1, -1).gather(2, places)  # (B, tiles, D)
-    return TilePlan(tiling, merge_weights, unmerge_weights, chosen.flatten(1))
+    return TilePlan(tiling, merge_weights, unmerge_weights, chosen.mT.flatten(1))
 
 
 def locate_facilities(similarity: Tensor, inside: Tensor, count: int) -> Tensor:

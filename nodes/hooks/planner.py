@@ -138,9 +138,11 @@ def plan_attention(
     keys = None if window else keys
     groups = None
     if keys and keys.groups > 1:
-        asking = queries.slots if queries else length
         around = stream.before, stream.after
-        groups = QueryGroups.draw(asking, keys.groups, group_draws, *around)
+        if queries:
+            groups = QueryGroups.cut(queries.slots, keys.groups, device, *around)
+        else:
+            groups = QueryGroups.draw(length, keys.groups, group_draws, *around)
     return LayerPlans(
         queries,
         keys,

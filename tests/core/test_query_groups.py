@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 from token_merge.tome_core import Draws, QueryGroups, Stream, TokenGrid
 from token_merge.tome_core.cells import list_cells
 from token_merge.tome_core.downsample import ChoosingPlan
+from token_merge.tome_core.global_matching import absorb_most_similar
+from token_merge.tome_core.partition import Destinations
 
 DRAWS = Draws((0,), torch.device("cpu"))
 COUNTS = st.integers(1, 40)
@@ -46,6 +48,38 @@ def test_what_stands_around_a_picture_does_not_change_its_groups(picture, others
     around = QueryGroups.draw(picture + sum(others), groups, DRAWS, *others)
     places = around.places[others[0] :][:picture]
     assert torch.equal(places // around.order.shape[1], alone.places // alone.order.shape[1])
+
+
+@given(st.integers(8, 60), GROUPS, st.data())
+def test_a_token_merged_elsewhere_moves_few_others_to_another_group(tokens, groups, data):
+    """Rounding decides which of two equally similar tokens is merged."""
+    merged = data.draw(st.integers(1, tokens - 2))
+    groups = min(groups, tokens - merged)
+    src = torch.randperm(tokens - 1) + 1
+    absorbed, rounded = src[:merged], src[1 : merged + 1]  # one other
+    found = [find_groups(tokens, each, groups) for each in (absorbed, rounded)]
+    stay_in_both = torch.ones(tokens, dtype=torch.bool)
+    stay_in_both[src[: merged + 1]] = False
+    moved = (found[0] != found[1]) & stay_in_both
+    assert moved.sum() < groups  # at most one at each border between two groups
+
+
+def find_groups(tokens, absorbed, groups):
+    """The group of each token where these are merged into the first one."""
+    best = torch.zeros(1, tokens).index_fill_(1, absorbed, 1.0)
+    nearest = torch.zeros(1, tokens, dtype=torch.int64)
+    dst = Destinations(torch.zeros(1, 1, 1, dtype=torch.int64))
+    plan = absorb_most_similar(best, nearest, dst, len(absorbed))
+    split_up = QueryGroups.cut(plan.slots, groups, DRAWS.device)
+    return (split_up.places // split_up.order.shape[1])[plan.assign[0]]
+
+
+def test_merged_neighbours_are_seldom_in_one_group():
+    absorbed = torch.arange(1, 512, 2)
+    found = find_groups(1024, absorbed, 4)
+    stays = torch.ones(1024, dtype=torch.bool).index_fill_(0, absorbed, False)
+    left = found[stays]
+    assert (left[1:] == left[:-1]).float().mean() < 0.4  # 0.25 by chance
 
 
 @given(COUNTS, GROUPS)

@@ -76,7 +76,7 @@ def test_the_token_that_stands_for_a_mean_is_one_of_its_tile(height, width):
     grid = TokenGrid(height, width, frames=2)
     plan = match_tiles(torch.randn(2, grid.tokens, 6), grid, None, grid.tokens // 2)
     tile = plan.tiling.number_tokens(torch.device("cpu"))
-    of_each = plan.chosen.unflatten(1, (plan.tiling.tiles, -1))
+    of_each = plan.chosen.unflatten(1, (-1, plan.tiling.tiles)).mT
     for image in of_each:
         for numbers, tokens in zip(image, tile, strict=True):
             assert set(numbers.tolist()) <= set(tokens[tokens >= 0].tolist())

@@ -17,11 +17,14 @@ COMPARING = {
     "merged keys": {},
     "queries": {"target": "queries"},
     "keys and values": {"target": "keys and values"},
+    "downsampled keys": {"target": "queries, downsampled keys and values"},
 }
-ON_TRANSFORMERS = {"downsampled keys": {"target": "queries, downsampled keys and values"}}
-"""On UNets this fails: see "Half precision" in docs/compatibility.md."""
 ON_UNETS = {
     "toma": {"matching": "toma"},
+    "toma, downsampled keys": {
+        "matching": "toma",
+        "target": "queries, downsampled keys and values",
+    },
     "cross-attention and MLP": {"merge_cross_attention": True, "merge_mlp": True},
 }
 CHOOSING = {
@@ -43,7 +46,11 @@ TIPPED = 10.0
 """Token Merge may also be off by this many roots of the roundoff u, as a share of what it changes
 at all (0 to 7 were measured). Rounding tips those comparisons that are closer than u; there are
 more of them the larger u is, and each moves a token whatever u is. So it is the squared error that
-grows with u. In fp16 the bound is a third of that change at most."""
+grows with u. In fp16 the bound is a quarter of that change."""
+
+TIPPED_WITH_GROUPS = {"downsampled keys": 15.0, "toma, downsampled keys": 25.0}
+"""The same, where a token that is merged elsewhere also moves a few others to another query group,
+whose keys are other ones (1 to 11 and 7 to 21 were measured)."""
 
 
 @cache
@@ -93,18 +100,14 @@ def test_plain_is_near_float32(name, types):
     ("name", "setting"),
     [
         *(("SD15", setting) for setting in (*COMPARING, *ON_UNETS)),
-        *(
-            (name, setting)
-            for name in ("Flux", "Wan")
-            for setting in (*COMPARING, *ON_TRANSFORMERS)
-        ),
+        *((name, setting) for name in ("Flux", "Wan") for setting in COMPARING),
     ],
 )
 def test_merging_is_near_float32(name, setting, types, tome, monkeypatch):
-    inputs = {**COMPARING, **ON_UNETS, **ON_TRANSFORMERS}[setting]
+    inputs = {**COMPARING, **ON_UNETS}[setting]
     exact = run_once(tome(MODELS[name].build_exact(types), **inputs), name)
     change = find_error(exact, find_exact_plain(name, types))
-    tipped = TIPPED * types.roundoff**0.5 * change
+    tipped = TIPPED_WITH_GROUPS.get(setting, TIPPED) * types.roundoff**0.5 * change
     most = hypot(BESIDE_PLAIN * find_error_of_plain(name, types), tipped)
     errors = find_errors(lambda m: tome(m, **inputs), name, types, exact, monkeypatch)
     assert max(errors) < most
