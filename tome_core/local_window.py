@@ -84,7 +84,7 @@ def place_windows(
     """Tiles that cover the picture, each in the middle of its box.
 
     The margin around a tile is a sixth of its box, rounded up. With wider margins more keys are
-    copied for each query, and little is gained, see docs/quality.md. smaller: the grid of the kept
+    copied for each query, and little is gained, see docs/tried.md. smaller: the grid of the kept
     tokens.
     """
     grid = stream.grid

@@ -19,7 +19,7 @@ from .window_plan import WindowPlan
 MOST_DRAWS = 16
 """Of the keys beyond local windows. Each draw is gathered and called by itself. More than these
 were no nearer to plain (measured with a prototype on the small trained Flux, 64 x 64 tokens, factor
-4, 8 steps, 4 pictures). One for all tiles loses 0 to 2 dB, see docs/quality.md."""
+4, 8 steps, 4 pictures). One for all tiles loses 0 to 2 dB, see docs/tried.md."""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
