@@ -8,7 +8,7 @@ from pathlib import Path
 from .regimes import DEFAULT, Regime
 
 HERE = Path(__file__).absolute().parent
-SPEED_RESULTS = HERE.parent / "speed" / "results" / "amd-epyc"
+SPEED_RESULTS = HERE.parent / "speed" / "results" / "amd-epyc-avx512"
 """Where the benchmark's speed-ups on full-width SD 1.5 are."""
 
 CLIP_FRAMES = 9
