@@ -62,9 +62,10 @@ class QueryGroups:
     def cut(
         slots: int, groups: int, device: torch.device, before: int = 0, after: int = 0
     ) -> QueryGroups:
-        """Groups of merged queries, whose slots are in random order already: blocks of slots.
+        """Groups of merged queries. Their slots are in random order already (see ``MergingPlan``),
+        so each block of slots is a group.
 
-        See ``MergingPlan``; the other arguments are as for ``draw``.
+        The other arguments are as for ``draw``.
         """
         return _cut(number_between(0, slots - before - after, device), groups, before, after)
 
