@@ -31,7 +31,6 @@ CORE_ORDER = [
     "tokens",
     "streams",
     "cells",
-    "cell_sizes",
     "tiles",
     "partition",
     "plan",
@@ -39,9 +38,11 @@ CORE_ORDER = [
     "query_groups",
     "attention_kernels",
     "partial_attention",
-    "local_window",
+    "tiled_axis",
+    "key_sets",
+    "drawn_keys",
     "window_plan",
-    "row_attention",
+    "window_heads",
     "window_attention",
     "global_matching",
     "local_matching",
@@ -150,8 +151,7 @@ MAY_KNOW = {
     "benchmarks": set(),
     "trained": set(),
     "speed": set(),
-    "cost": {"speed"},  # in which it lies, as the next
-    "flex": {"speed"},
+    "cost": {"speed"},  # in which it lies
     "quality": {"speed", "trained"},
 }
 """Which other rooms a room of the benchmarks may import; ``benchmarks``: what they share."""

@@ -5,7 +5,6 @@ from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
-from .local_window import LocalWindow
 from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
@@ -22,7 +21,6 @@ __all__ = [
     "DownsampleSettings",
     "Draws",
     "LayerTokens",
-    "LocalWindow",
     "MergePlan",
     "MergeSettings",
     "Plan",

@@ -144,12 +144,6 @@ def find_masked(dtype: torch.dtype) -> float:
     return max(MASKED, torch.finfo(dtype).min / 2)
 
 
-def make_bias(rows: tuple[int, ...], keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Memory for a bias whose rows lie as a GPU's kernel wants them. (*rows, keys), not filled."""
-    aligned = keys + -keys % ALIGNMENT
-    return torch.empty(*rows, aligned, dtype=dtype, device=device).narrow(-1, 0, keys)
-
-
 def _fit(bias: Tensor, dtype: torch.dtype) -> Tensor:
     """The bias in the type of the queries, every number finite."""
     return bias if bias.dtype == dtype else bias.clamp(min=find_masked(dtype)).to(dtype)
@@ -157,8 +151,7 @@ def _fit(bias: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _align(bias: Tensor) -> Tensor:
     """Rows of the bias start at a multiple of 16 bytes, as the kernel asks for."""
-    sides = zip(bias.shape[:-1], bias.stride()[:-1], strict=True)
-    if all(stride % ALIGNMENT == 0 for side, stride in sides if side > 1):
+    if all(stride % ALIGNMENT == 0 for stride in bias.stride()[:-1]):
         return bias
     keys = bias.shape[-1]
     return F.pad(bias, (0, -keys % ALIGNMENT)).narrow(-1, 0, keys)

@@ -14,7 +14,7 @@ from .. import intervals, markdown
 from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE, MERGE_ALL, MERGE_QUERIES
 from ..speed.results import Case
 from ..speed.summary import compare
-from ..speed.windows import WINDOWS_2, WINDOWS_3
+from ..speed.windows import WINDOWS_2, WINDOWS_3, WINDOWS_4
 from .places import HERE
 from .regimes import DEFAULT, Regime, parse
 from .report import Report, VariantReport
@@ -26,6 +26,7 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE_2.name),),
     "Token Downsample ×2, window": (("ours", WINDOWS_2.name),),
     "Token Downsample ×3, window": (("ours", WINDOWS_3.name),),
+    "Token Downsample ×4, window": (("ours", WINDOWS_4.name),),
     "Token Downsample ×2, default": (
         ("ours", WINDOWS_2.name),
         ("ours, interleaved", DOWNSAMPLE_2.name),

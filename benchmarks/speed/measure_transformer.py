@@ -15,26 +15,16 @@ from . import limits, transformer_stage, windows
 from .attention_watch import AttentionWatch
 from .diffusion_transformers import Clip
 from .environment import Environment
-from .flex.variant import with_all_scores, with_compiled_kernel
 from .memory import peak_memory
 from .results import Case, Measured
 from .sampling import Request, Timing, run
 from .session import Runner, Session
 from .variants import PLAIN, Variant
-from .windows import WINDOWS_2, WINDOWS_3
+from .windows import WINDOWS_2, WINDOWS_3, WINDOWS_4
 
 
-def measure(
-    session: Session, clips: Sequence[Clip], environment: Environment, *, candidates: bool
-) -> None:
-    """Whole calls of every clip, then attention alone: two cases per clip, one of a long one.
-
-    candidates: measure these, too.
-    """
-
-    def list_all(clip: Clip) -> list[Variant]:
-        return list_variants(clip) + (list_candidates(clip, environment) if candidates else [])
-
+def measure(session: Session, clips: Sequence[Clip], environment: Environment) -> None:
+    """Whole calls of every clip, then attention alone: two cases per clip, one of a long one."""
     model: ModelPatcher | None = None
     built = None
     for clip in clips:
@@ -44,7 +34,7 @@ def measure(
             model, built = clip.transformer.build(environment), clip.transformer
         assert model is not None
         case = _case("transformer", clip.transformer.name_in(environment), clip, environment)
-        _measure(session, case, clip, clip.rounds, model, list_all(clip))
+        _measure(session, case, clip, clip.rounds, model, list_variants(clip))
     model = None
     gc.collect()
     for clip in clips:
@@ -53,7 +43,7 @@ def measure(
         stage = transformer_stage.build(clip, environment)
         name = clip.transformer.attention_in(environment)
         case = _case("transformer attention", name, clip, environment)
-        _measure(session, case, clip, clip.attention_rounds, stage, list_all(clip))
+        _measure(session, case, clip, clip.attention_rounds, stage, list_variants(clip))
 
 
 def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
@@ -100,18 +90,10 @@ def list_variants(clip: Clip) -> list[Variant]:
         found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
     cut_out = partial(windows.with_tiles_cut_out, setting=WINDOWS_2, stream=clip.stream)
     found.append(Variant("limit", "limit", cut_out, WINDOWS_2))
-    for setting in (WINDOWS_2, WINDOWS_3):
+    for setting in (WINDOWS_2, WINDOWS_3, WINDOWS_4):
         of_windows = partial(windows.with_windows, setting=setting)
         found.append(Variant("ours", "ours", of_windows, setting))
     return [each for each in found if not (clip.is_long and each.kind == "limit")]
-
-
-def list_candidates(clip: Clip, environment: Environment) -> list[Variant]:
-    """What is in no node: local windows by ``flex_attention``."""
-    # Narrow models test the code. They must not need a compiler.
-    patch = with_all_scores if environment.narrow else with_compiled_kernel
-    by_flex = partial(patch, setting=WINDOWS_2, stream=clip.stream)
-    return [Variant("candidate, flex_attention", "candidate", by_flex, WINDOWS_2)]
 
 
 def _downsample(model: ModelPatcher, setting: Setting) -> ModelPatcher:

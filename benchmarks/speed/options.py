@@ -56,11 +56,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         default=CLIPS,
         help="pictures and videos of the part transformer; default: all",
     )
-    parser.add_argument(
-        "--candidates",
-        action="store_true",
-        help="part transformer: also what is in no node, and compiled (always on a GPU)",
-    )
     parser.add_argument("--rounds", type=int, metavar="N", help="counted rounds of every case")
     parser.add_argument(
         "--variants",

@@ -186,9 +186,7 @@ def _transformer(session: Session, options: argparse.Namespace, environment: Env
         for clip in (QUICK_CLIPS if environment.narrow else default)
         if clip.name in options.clips
     ]
-    # On a processor they lose, and need a compiler.
-    candidates = options.candidates or environment.on_gpu or environment.narrow
-    measure_transformer.measure(session, clips, environment, candidates=candidates)
+    measure_transformer.measure(session, clips, environment)
 
 
 def _compile(session: Session, options: argparse.Namespace, environment: Environment) -> None:

@@ -13,7 +13,7 @@ from .. import ours, peers, settings
 from ..settings import Setting
 from . import limits
 
-Kind = Literal["plain", "limit", "ours", "peer", "candidate"]
+Kind = Literal["plain", "limit", "ours", "peer"]
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from .self_attention import replace_self_attention
 SIDE = Block.local_window
 """Of the window, in tokens: the node's choice on transformers."""
 
-WINDOWS_2, WINDOWS_3 = (
+WINDOWS_2, WINDOWS_3, WINDOWS_4 = (
     Setting(f"local windows, downsample ×{factor} beyond", "keys and values", factor=factor)
-    for factor in (2, 3)
+    for factor in (2, 3, 4)
 )
 
 
@@ -40,7 +40,7 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
     gathered or joined, and no key has a weight.
     """
     plan = plan_windows(setting, stream, torch.device("cpu"))
-    tiles, keys = plan.window.tiles, plan.slots
+    tiles, keys = len(plan.queries), plan.slots
 
     def cut(attention: Attention, call: AttentionCall) -> Tensor:
         size = stream.length // tiles

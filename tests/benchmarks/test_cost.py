@@ -78,14 +78,31 @@ def test_bytes_are_those_of_the_numbers_that_are_touched(
 
 def test_attention_computes_as_many_channels_as_its_kernel_has() -> None:
     def attend(channels: int) -> int:
-        q, k, v = (torch.ones(1, 2, 16, channels, device="meta") for _ in range(3))
-        kernel = torch.ops.aten._scaled_dot_product_flash_attention
-        (found,) = count(kernel, q, k, v)
-        return found.flops
+        return count_flash(128, channels).flops
 
-    assert attend(64) == 4 * 2 * 16 * 16 * 64
+    assert attend(64) == 4 * 2 * 128 * 16 * 64
     assert attend(40) == attend(64)
     assert attend(136) == attend(192)
+
+
+def test_attention_computes_as_many_queries_as_a_multiple_of_its_rows() -> None:
+    assert count_flash(1).flops == count_flash(64).flops == count_flash(128).flops
+    assert count_flash(129).flops == 2 * count_flash(128).flops
+
+
+def test_keys_that_overlap_are_read_from_memory_once() -> None:
+    keys = torch.ones(100, 64, device="meta").as_strided((1, 10, 55, 64), (0, 5 * 64, 64, 1))
+    apart = count_flash(128, heads=10, keys=55).bytes
+    q = torch.ones(1, 10, 128, 64, device="meta")
+    (together,) = count(torch.ops.aten._scaled_dot_product_flash_attention, q, keys, keys)
+    assert apart - together.bytes == 2 * 4 * 64 * (550 - 100)
+
+
+def count_flash(queries: int, channels: int = 64, heads: int = 2, keys: int = 16) -> Kernel:
+    q = torch.ones(1, heads, queries, channels, device="meta")
+    k, v = torch.ones(2, 1, heads, keys, channels, device="meta")
+    (found,) = count(torch.ops.aten._scaled_dot_product_flash_attention, q, k, v)
+    return found
 
 
 def test_memory_is_that_of_the_allocators_record() -> None:

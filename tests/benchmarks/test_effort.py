@@ -77,9 +77,9 @@ def test_being_watched_changes_no_picture(kind: str) -> None:
 
 def test_pairs_of_local_windows_are_those_that_the_report_tells(flux: ModelPatcher) -> None:
     tokens, length = TOKENS**2, TOKENS**2 + PROMPT
-    # The picture's queries read the 16 drawn keys among the 64 near ones twice.
-    near, drawn, twice = 64, 64, 16
-    keys = tokens * (near + twice) / length + drawn + PROMPT
+    near, in_line, elsewhere, of_prompt = 64, 2 * 32, 8, 64
+    of_picture = near + in_line + elsewhere
+    keys = (tokens * of_picture + PROMPT * of_prompt) / length + PROMPT
     expected = keys / length
     plain, ours = (measure(flux, patch) for patch in (PLAIN, windows(2)))
     assert ours.pairs / plain.pairs == pytest.approx(expected, rel=0.01)

@@ -1,12 +1,20 @@
 """Tiles of queries, the exact keys around them, and the drawn keys beyond."""
 
+from fractions import Fraction
+
 import pytest
 import torch
-from support.window_reference import attend_densely, check_drawn_inside
-from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
-from token_merge.tome_core.cells import count_tokens
-from token_merge.tome_core.local_window import fit_box, place_windows
+from support.window_reference import attend_densely, weigh_all, weigh_tile
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    Stream,
+    TokenGrid,
+    tiled_axis,
+)
 from token_merge.tome_core.planning import plan_layer
+from token_merge.tome_core.tiled_axis import TiledAxis, fit_axes
 from token_merge.tome_core.window_attention import attend_windows
 
 CPU = torch.device("cpu")
@@ -15,14 +23,15 @@ GRIDS = [
     TokenGrid(32, 32),
     TokenGrid(17, 23),
     TokenGrid(2, 3),
-    TokenGrid(1, 60),
     TokenGrid(10, 12, 5),
 ]
 EVERY_GRID = pytest.mark.parametrize("grid", GRIDS, ids=str)
+EVERY_FACTOR = pytest.mark.parametrize("factor", [1.5, 2.0, 4.0, 8.0])
 
 
-def make_plan(grid, before=0, after=0, side=16, **settings):
-    layer = LayerTokens(Stream(grid, before, after), None, Draws((7,), CPU), local_window=side)
+def make_plan(grid, before=0, after=0, side=12, turn=0, **settings):
+    draws = Draws((7,), CPU, turn)
+    layer = LayerTokens(Stream(grid, before, after), None, draws, local_window=side)
     return plan_layer(DownsampleSettings(**settings), layer)
 
 
@@ -33,103 +42,153 @@ def make_tensors(plan, images=1, heads=2, key_heads=2):
 
 
 @EVERY_GRID
-def test_tiles_hold_every_token_and_boxes_hold_their_tiles(grid):
-    window = place_windows(Stream(grid), grid, fit_box(grid, 16), CPU)
-    tokens = window.queries.flatten().unique()
-    assert torch.equal(tokens, torch.arange(grid.tokens))
-    for queries, near in zip(window.queries, window.near, strict=True):
-        assert set(queries.tolist()) <= set(near.tolist())
-        assert len(near.unique()) == len(near)
+def test_every_query_is_in_a_tile_and_is_found_there(grid):
+    plan = make_plan(grid)
+    assert torch.equal(plan.queries.flatten()[plan.places], torch.arange(grid.tokens))
 
 
 @EVERY_GRID
-def test_no_token_is_in_two_tiles(grid):
-    window = place_windows(Stream(grid), grid, fit_box(grid, 16), CPU)
-    assert sum(len(queries.unique()) for queries in window.queries) == grid.tokens
+@EVERY_FACTOR
+def test_the_keys_of_a_tile_stand_for_as_many_tokens_as_there_are(grid, factor):
+    plan = make_plan(grid, factor=factor)
+    stand_for = sum(keys.window * keys.weight for keys in plan.sets)
+    assert stand_for == pytest.approx(grid.tokens)
 
 
-def test_a_box_is_at_most_half_as_long_as_the_grid():
-    assert fit_box(TokenGrid(64, 20, 5), 16) == (3, 16, 10)
-
-
-def test_a_box_is_two_fifths_as_long_in_time():
-    assert fit_box(TokenGrid(30, 52, 21), 12) == (5, 12, 12)
-
-
-def test_tiles_of_one_place_read_the_same_draw_in_all_frames():
-    plan = make_plan(TokenGrid(32, 32, 9))
-    for tiles in plan.deal(plan.order[:, None]):
-        tiles = tiles.flatten()
-        in_frame = plan.window.near[tiles, 0] % (32 * 32)
-        assert len(tiles) == plan.window.tiles_in_time * len(in_frame.unique())
-
-
-def test_queries_are_in_the_middle_of_their_box_except_at_borders():
-    window = place_windows(Stream(TokenGrid(32, 32)), TokenGrid(16, 16), (1, 12, 12), CPU)
-    assert window.queries.shape == (16, 64)
-    assert window.near.shape == (16, 144)
-    first_rows = window.near[:, 0] // 32
-    assert first_rows.unique().tolist() == [0, 6, 14, 20]
+@EVERY_FACTOR
+@EVERY_GRID
+def test_each_token_counts_once_in_the_mean_of_the_turns(grid, factor):
+    """After as many turns as a cell has places, each of them was drawn once."""
+    inputs = {"grid": grid, "factor": factor, "method": "stratified"}
+    plan = make_plan(**inputs)
+    for number, keys in enumerate(plan.sets):
+        turns = Fraction(keys.weight).limit_denominator(1000).numerator
+        drawn = [make_plan(**inputs, turn=turn).sets[number] for turn in range(turns)]
+        for tile in [(0, 0, 0), [count - 1 for count in plan.tiles]]:
+            mean = sum(weigh_tile(each, tile, plan, heads=1) for each in drawn) / turns
+            torch.testing.assert_close(mean[mean > 0], torch.ones(int((mean > 0).sum())))
 
 
 @EVERY_GRID
-@pytest.mark.parametrize("others", [(0, 0), (3, 2)])
-@pytest.mark.parametrize("factor", [1.5, 2.0, 4.0])
-def test_the_drawn_keys_within_a_box_are_found(grid, others, factor):
-    plan = make_plan(grid, *others, factor=factor)
-    check_drawn_inside(plan, heads=3)
+def test_all_keys_in_the_box_of_a_tile_are_read_and_weigh_one(grid):
+    plan = make_plan(grid)
+    weights = weigh_all(plan, heads=1)[0]
+    tile_of = plan.places // plan.queries.shape[1]
+    for tile in range(len(plan.queries)):
+        own = tile_of == tile
+        assert (weights[own][:, own] == 1).all()
 
 
-@EVERY_GRID
-@pytest.mark.parametrize("factor", [1.5, 2.0, 4.0])
-def test_the_keys_of_a_draw_stand_for_every_token_once(grid, factor):
-    plan = make_plan(grid, before=3, after=2, factor=factor)
-    assert sum((end - start) * size for start, end, size in plan.spans_of_size) == grid.tokens + 5
-    sizes = {token: size for start, end, size in plan.spans_of_size for token in range(start, end)}
-    cells = count_tokens(grid, plan.smaller, CPU)[0]
-    for numbers, kept in zip(plan.numbers, plan.kept, strict=True):
-        size_of = dict(zip((kept + 3).tolist(), cells.tolist(), strict=True))
-        for place, number in enumerate(numbers.tolist()):
-            assert sizes[place] == size_of.get(number, 1)
-        assert set(numbers.tolist()) - {*size_of} == {*plan.window.others.tolist()}
+def test_queries_are_in_the_middle_of_their_box():
+    axis = TiledAxis.fit(64, 12)
+    assert (axis.tile, axis.box, axis.tiles) == (8, 12, 8)
+    assert axis.find_first("in", torch.arange(3)).tolist() == [-2, 6, 14]
+    assert axis.find_first("out", torch.arange(3)).tolist() == [10, 18, 26]
 
 
-def test_all_draws_together_read_every_token_once():
-    plan = make_plan(TokenGrid(32, 32), factor=4.0)
-    assert plan.kept.shape == (16, 64)
-    assert len(plan.kept.unique()) == 1024
+def test_a_box_is_at_most_half_as_long_as_the_grid_and_two_fifths_as_long_in_time():
+    assert [axis.box for axis in fit_axes(TokenGrid(64, 20, 5), 16, CPU)] == [3, 16, 10]
+    assert [axis.box for axis in fit_axes(TokenGrid(30, 52, 21), 12, CPU)] == [5, 12, 12]
 
 
-def test_heads_of_one_query_read_one_draw_after_the_other():
-    plan = make_plan(TokenGrid(32, 32), before=3, factor=2.0)
-    for draw in range(4):
-        read = [plan.numbers[(draw + head) % 4] for head in range(6)]
-        assert torch.equal(plan.list_drawn(draw, 6), torch.stack(read))
+def test_a_gpus_tiles_have_as_many_queries_as_its_kernel_computes_at_once():
+    def count_queries(grid):
+        frames, rows, columns = fit_axes(grid, 12, torch.device("cuda"))
+        return frames.tile, rows.tile, columns.tile
+
+    assert count_queries(TokenGrid(64, 64)) == (1, 8, 16)
+    assert count_queries(TokenGrid(30, 52, 21)) == (3, 8, 8)
+    assert fit_axes(TokenGrid(64, 64), 12, torch.device("cuda"))[2].box == 20
+    # Where no wider box fits, they stay as they are.
+    assert fit_axes(TokenGrid(32, 32), 12, torch.device("cuda")) == fit_axes(
+        TokenGrid(32, 32), 12, CPU
+    )
 
 
-def test_stratified_gives_all_heads_the_same_keys():
-    plan = make_plan(TokenGrid(32, 32), method="stratified")
-    assert torch.equal(plan.list_drawn(0, 6), plan.numbers)
-    assert plan.list_drawn_inside(torch.float32, 6)[0].shape[0] == 1
+@pytest.mark.parametrize("grid", [TokenGrid(9, 40), TokenGrid(20, 64)], ids=str)
+def test_attention_with_a_gpus_tiles_is_that_of_the_keys_each_query_reads(grid, monkeypatch):
+    monkeypatch.setitem(tiled_axis.QUERIES_AT_ONCE, "cpu", 128)
+    plan = make_plan(grid, 3, 2)
+    assert plan.axes[2].tile > plan.axes[1].tile
+    q, k, v = make_tensors(plan)
+    expected = attend_densely(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+
+
+def test_no_axis_is_longer_than_its_tiles_and_no_tile_is_empty():
+    for length in range(1, 200):
+        for side in (1, 2, 3, 5, 8, 12, 64):
+            axis = TiledAxis.fit(length, side)
+            assert length <= axis.tiles * axis.tile < length + axis.tile
+            assert axis.tile <= axis.box <= length
+
+
+def test_more_keys_are_kept_in_line_with_the_box_than_elsewhere():
+    plan = make_plan(TokenGrid(64, 64), factor=3.0)
+    weights = {keys.of.reaches: keys.weight for keys in plan.sets}
+    assert weights == {
+        ("all", "in", "in"): 1.0,
+        ("all", "out", "in"): 3.0,
+        ("all", "in", "out"): 3.0,
+        ("all", "out", "out"): pytest.approx(16.0, rel=0.1),
+    }
+
+
+def test_factor_1_keeps_all_keys_of_a_frame():
+    plan = make_plan(TokenGrid(32, 32, 20), factor=1.0, temporal_factor=2.0)
+    for keys in (*plan.sets, plan.of_others):
+        if keys and keys.of.reaches[0] == "in":
+            assert keys.weight == 1
+
+
+def test_temporal_factor_keeps_fewer_keys_of_other_frames():
+    grid = TokenGrid(32, 32, 20)
+    one, two = (make_plan(grid, temporal_factor=each) for each in (1.0, 2.0))
+    for each, other in zip(one.sets, two.sets, strict=True):
+        expected = 2 if each.of.reaches[0] == "out" else 1
+        assert other.weight / each.weight == pytest.approx(expected, rel=0.35)
+
+
+def test_tiles_of_one_place_read_the_same_places_in_all_frames():
+    """Errors that change from frame to frame would flicker."""
+    grid = TokenGrid(32, 32, 9)
+    plan = make_plan(grid)
+    for keys in plan.sets:
+        if keys.of.reaches[0] == "in" and 0 in keys.of.rows:
+            rows = keys.numbers.unflatten(1, (plan.tiles[0], -1))
+            assert torch.equal(rows[:, 0] % 1024, rows[:, 1] % 1024)
+
+
+def test_each_head_reads_another_draw():
+    plan = make_plan(TokenGrid(32, 32))
+    for keys in plan.sets[1:]:
+        assert len(keys.numbers) == 8
+        assert len(keys.numbers[:, 0].unique(dim=0)) == 8
 
 
 def test_stratified_reads_one_draw():
-    assert len(make_plan(TokenGrid(32, 32), method="stratified").kept) == 1
+    plan = make_plan(TokenGrid(32, 32), method="stratified")
+    assert [len(keys.numbers) for keys in plan.sets] == [1, 1, 1, 1]
+
+
+def test_neighbouring_rows_of_tiles_read_other_keys():
+    keys = make_plan(TokenGrid(64, 64)).sets[2]
+    assert keys.of.reaches == ("all", "in", "out")
+    assert len((keys.numbers[0] - 64 * 8 * torch.arange(8)[:, None]).unique(dim=0)) == 8
 
 
 def test_max_tokens_leaves_no_room_for_a_window():
-    assert make_plan(TokenGrid(32, 32), max_tokens=512).window
-    assert make_plan(TokenGrid(32, 32), max_tokens=511).window is None
+    assert make_plan(TokenGrid(32, 32), max_tokens=420).window
+    assert make_plan(TokenGrid(32, 32), max_tokens=300).window is None
 
 
-def test_a_factor_that_drops_little_leaves_no_room_for_a_window():
-    assert make_plan(TokenGrid(32, 32), factor=1.25).window
-    assert make_plan(TokenGrid(32, 32), factor=1.1).window is None
+def test_a_grid_of_one_row_has_no_window():
+    assert make_plan(TokenGrid(1, 60)).window is None
 
 
 @EVERY_GRID
 @pytest.mark.parametrize("others", [(0, 0), (3, 2)])
-@pytest.mark.parametrize("factor", [1.5, 2.0])
+@EVERY_FACTOR
 def test_attention_is_that_of_the_keys_each_query_reads(grid, others, factor):
     plan = make_plan(grid, *others, factor=factor)
     q, k, v = make_tensors(plan, images=2)
@@ -140,8 +199,9 @@ def test_attention_is_that_of_the_keys_each_query_reads(grid, others, factor):
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("images", [1, 2])
-def test_masks_act_on_the_keys_they_name(heads, rows, images):
-    plan = make_plan(TokenGrid(9, 8), 3, 2)
+@pytest.mark.parametrize("grid", [TokenGrid(9, 8), TokenGrid(6, 5, 4)], ids=str)
+def test_masks_act_on_the_keys_they_name(heads, rows, images, grid):
+    plan = make_plan(grid, 3, 2)
     q, k, v = make_tensors(plan, images=2)
     length = plan.stream.length
     mask = torch.randn(images, heads, length if rows else 1, length)
@@ -150,9 +210,10 @@ def test_masks_act_on_the_keys_they_name(heads, rows, images):
     torch.testing.assert_close(attend_windows(plan, q, k, v, mask, 0.3), expected)
 
 
-def test_several_heads_of_queries_share_a_head_of_keys():
+@pytest.mark.parametrize("key_heads", [1, 2, 3, 6])
+def test_several_heads_of_queries_share_a_head_of_keys(key_heads):
     plan = make_plan(TokenGrid(9, 8), 3, 2)
-    q, k, v = make_tensors(plan, images=2, heads=6, key_heads=2)
+    q, k, v = make_tensors(plan, images=2, heads=6, key_heads=key_heads)
     expected = attend_densely(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
 

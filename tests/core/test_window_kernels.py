@@ -38,8 +38,8 @@ def attend(stream, device, tensors):
 
 @pytest.mark.parametrize("grid", [TokenGrid(32, 32), TokenGrid(17, 23), TokenGrid(10, 12, 5)])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_most_pairs_are_computed_by_the_fastest_kernel(grid, dtype, read_keys):
-    """It takes half precision and no bias, so the drawn keys in a box are read by another one."""
+def test_all_pairs_are_computed_by_the_fastest_kernel(grid, dtype, read_keys):
+    """It takes half precision and no bias; single precision is computed by another one."""
     stream = Stream(grid, 3, 2)
     tensors = torch.randn(3, 1, 2, stream.length, 16).to(dtype)
     expected = attend(stream, torch.device("cpu"), tensors.float())
@@ -49,7 +49,5 @@ def test_most_pairs_are_computed_by_the_fastest_kernel(grid, dtype, read_keys):
     torch.testing.assert_close(
         found.held.float(), expected, rtol=0, atol=10 * torch.finfo(dtype).eps
     )
-    if dtype == torch.float32:
-        assert read_keys[FLASH] == 0
-    else:
-        assert read_keys[EFFICIENT] < 0.3 * read_keys[FLASH]
+    computed, unused = (EFFICIENT, FLASH) if dtype == torch.float32 else (FLASH, EFFICIENT)
+    assert read_keys[computed] > 0 == read_keys[unused]

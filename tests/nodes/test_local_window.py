@@ -32,8 +32,8 @@ def test_auto_is_12_on_transformers(flux, token_downsample, denoise):
 
 def test_the_run_says_how_many_keys_a_query_reads(unet, token_downsample, denoise, messages):
     denoise(token_downsample(unet("SD15"), local_window="8"))
-    # 64 near keys and 64 drawn ones, of which the 16 among the near ones are read twice.
-    assert messages() == ["Token Downsample: 3 layers: 256 tokens, attention reads 144 keys."]
+    # 64 near keys, 32 in line with the box along each axis, and 8 elsewhere.
+    assert messages() == ["Token Downsample: 3 layers: 256 tokens, attention reads 136 keys."]
 
 
 @pytest.mark.parametrize("order", ["merge first", "downsample first"])
@@ -56,7 +56,7 @@ def test_it_takes_turns_with_token_merge(unet, tome, token_downsample, denoise, 
     model = token_downsample(unet("SD15"), local_window="8", end_percent=0.5)
     denoise(tome(model, start_percent=0.5), steps=4)
     assert messages() == [
-        "Token Downsample: 3 layers: 256 tokens, attention reads 144 keys.",
+        "Token Downsample: 3 layers: 256 tokens, attention reads 136 keys.",
         "Token Merge: 3 layers: 256 tokens, attention computes 128 queries and reads 128 keys.",
     ]
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
-
-from ..flex.attention import Kernel
-from ..flex.layout import Layout
 
 
 def attend(
@@ -37,21 +32,3 @@ def attend(
 
 
 KERNELS = {"scaled_dot_product_attention": attend}
-
-
-def make_flex_kernel(layout: Layout) -> Kernel:
-    """In place of ``flex_attention``: a kernel that computes as many pairs of queries and keys.
-
-    Each query reads the mean number of keys. They come first, so what is read of memory is less
-    than in truth, where all keys are read by some query.
-    """
-
-    pairs = layout.pairs
-
-    def attend_as_many(q: Tensor, k: Tensor, v: Tensor, scale: float, **_: Any) -> Tensor:
-        keys = pairs // q.shape[2]
-        flash = torch.ops.aten._scaled_dot_product_flash_attention
-        out: Tensor = flash(q, k[:, :, :keys], v[:, :, :keys], scale=scale)[0]
-        return out
-
-    return attend_as_many

@@ -12,9 +12,7 @@ from comfy.model_patcher import ModelPatcher
 from ... import ours
 from ...settings import MERGE_ALL
 from ..diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
-from ..flex.variant import with_flex_attention
-from ..windows import SIDE, WINDOWS_2
-from .attention_kernels import make_flex_kernel
+from ..windows import SIDE
 from .block_calls import Patch
 from .blocks import Block, UNetBlock
 from .transformer_blocks import FluxBlock, WanBlock
@@ -60,17 +58,8 @@ class Shape:
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        """Plain, those of the nodes, and on transformers the candidate."""
-        listed = (PLAIN, *SETTINGS)
-        if self.is_unet:
-            return listed
-        patch = partial(
-            with_flex_attention,
-            setting=WINDOWS_2,
-            stream=self.block.stream,
-            make_kernel=make_flex_kernel,
-        )
-        return (*listed, Setting("candidate: ×2 by `flex_attention`", patch))
+        """Plain, and those of the nodes."""
+        return (PLAIN, *SETTINGS)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ Place = Literal["ours", "attention", "rest"]
 """ours: planning, gathering and copying back around attention. attention: the fused kernels and
 what ComfyUI's attention function does around them. rest: projections, MLP and everything else."""
 
-CANDIDATE = "benchmarks/speed/flex"
-OURS = tuple(str(ROOT / folder) for folder in ("nodes", "tome_core", CANDIDATE))
+OURS = tuple(str(ROOT / folder) for folder in ("nodes", "tome_core"))
 COMFYUI_ATTENTION = "/comfy/ldm/modules/attention.py"
 ATTENTION_FUNCTIONS = ("attention_", "_reshape_qkv_to_heads")
 

@@ -26,6 +26,9 @@ ATTENTION = (
 HEAD_SIZES = (32, 64, 96, 128, 192, 256)
 """For which FlashAttention 2 has kernels; others compute as many channels as the next of these."""
 
+QUERIES_AT_ONCE = 128
+"""FlashAttention 2 computes as many rows of scores as the next multiple of this."""
+
 SEVERAL = {
     "constant_pad_nd": 2,
     "index_add": 2,
@@ -88,15 +91,19 @@ def read_kernel(
         return kernel
     flops = formula(*args, **kwargs, out_val=out)
     if kernel.is_attention:
-        channels = given[0].shape[-1]
+        *_, queries, channels = given[0].shape
         flops = flops * _round_channels(channels) // channels
+        if "flash" in name:
+            flops = flops * (queries + -queries % QUERIES_AT_ONCE) // queries
     return Kernel(name, kernel.launches, kernel.bytes, flops)
 
 
 def count_stored(x: Tensor) -> int:
-    """Bytes of the numbers that lie in memory: an expanded side counts once."""
-    sides = zip(x.shape, x.stride(), strict=True)
-    return prod(length for length, stride in sides if stride or length == 0) * x.element_size()
+    """Bytes of the numbers that lie in memory: an expanded side, or what overlaps, counts once."""
+    sides = list(zip(x.shape, x.stride(), strict=True))
+    numbers = prod(length for length, stride in sides if stride or length == 0)
+    reach = 1 + sum((length - 1) * stride for length, stride in sides)
+    return min(numbers, reach) * x.element_size()
 
 
 def _count_bytes(name: str, given: list[Tensor], written: list[Tensor]) -> int:

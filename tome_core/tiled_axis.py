@@ -1,0 +1,91 @@
+"""One axis of a grid with local windows: tiles of queries, and a box of keys around each tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .grid import TokenGrid
+
+Reach = Literal["in", "out", "all"]
+"""Where along an axis keys lie: in a tile's box, out of it, or anywhere."""
+
+
+@dataclass(frozen=True)
+class TiledAxis:
+    """Frames, rows or columns of a grid.
+
+    The axis is a ring: after the last token comes the first. So all boxes have one size, no key is
+    read twice, and the keys out of a box follow each other like those in it. A last tile that
+    reaches over the end holds the first queries once more.
+
+    Args:
+        length: tokens along the axis.
+        tile: queries of a tile.
+        box: keys around each tile that stay exact.
+    """
+
+    length: int
+    tile: int
+    box: int
+
+    @classmethod
+    def fit(cls, length: int, side: int, joined: int = 1) -> TiledAxis:
+        """A box that is ``side`` long, and at most half as long as the axis.
+
+        The margin around a tile is a sixth of its box, rounded up. With wider margins more keys
+        are read for each query, and little is gained, see docs/tried.md. joined: of so many tiles
+        that lie side by side one is made, if the box is not longer than half of the axis then.
+        """
+        box = min(side, ceil(length / 2))
+        tile = max(1, box - 2 * ceil(box / 6))
+        if joined > 1 and box + (joined - 1) * tile <= length / 2:
+            tile, box = joined * tile, box + (joined - 1) * tile
+        return cls(length, ceil(length / ceil(length / tile)), max(box, tile))
+
+    @property
+    def tiles(self) -> int:
+        return ceil(self.length / self.tile)
+
+    @property
+    def is_split(self) -> bool:
+        """False where every box is the whole axis."""
+        return self.box < self.length
+
+    def count_keys(self, reach: Reach) -> int:
+        """How many tokens of the axis lie there, for each tile."""
+        return {"in": self.box, "out": self.length - self.box, "all": self.length}[reach]
+
+    def find_first(self, reach: Reach, tile: Tensor) -> Tensor:
+        """Where the keys of each tile begin; it may be before 0 or behind the end. As ``tile``."""
+        if reach == "all":
+            return torch.zeros_like(tile)
+        start = tile * self.tile - (self.box - self.tile) // 2
+        return start + self.box if reach == "out" else start
+
+
+Axes = tuple[TiledAxis, TiledAxis, TiledAxis]
+"""Frames, rows and columns."""
+
+
+QUERIES_AT_ONCE = {"cuda": 128}
+"""By device: how many queries its fastest kernel computes at once, whether there are as many or
+not. (FlashAttention 2 with up to 128 channels.)"""
+
+
+def fit_axes(grid: TokenGrid, side: int, device: torch.device) -> Axes:
+    """In time a box is two fifths as long: a frame of a video's latent is several of the video.
+
+    Tiles are wider where the device would compute more queries than they have.
+    """
+    axes = [
+        TiledAxis.fit(length, each)
+        for length, each in zip(grid.sides, (ceil(side * 2 / 5), side, side), strict=True)
+    ]
+    queries = axes[0].tile * axes[1].tile * axes[2].tile
+    joined = ceil(QUERIES_AT_ONCE.get(device.type, 1) / queries)
+    return axes[0], axes[1], TiledAxis.fit(grid.width, side, joined)

@@ -1,0 +1,169 @@
+"""Some heads of a sequence, its queries in tiles, and the kernel's call for each set of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from .attention_kernels import Part, attend_part, find_masked
+from .drawn_keys import DrawnKeys
+from .key_sets import KeySet
+from .window_plan import WindowPlan
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What attention reads, and the heads that are computed.
+
+    Args:
+        q: (B, H, L, D).
+        k, v: (B, G, L, D), with H heads or fewer.
+        mask: added to the scores, (B or 1, H or 1, L or 1, L).
+        scale: of the scores.
+        some: the h heads of queries that are computed.
+    """
+
+    plan: WindowPlan
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    mask: Tensor | None
+    scale: float
+    some: range
+
+    def take_tiles(self) -> Tensor:
+        """The picture's queries. (B, h, T, Y, X, Q, D), tiles along frames, rows and columns."""
+        q = self._take_queries(self._queries)
+        return q.unflatten(2, (*self.plan.tiles, -1))
+
+    def restore(self, out: Tensor) -> Tensor:
+        """The tokens of the picture in order. (B, h, T, Y, X, Q, D) -> (B, h, N, D)."""
+        return out.flatten(2, 5).index_select(2, self.plan.places)
+
+    def attend_to_set(self, q: Tensor, keys: DrawnKeys) -> Part:
+        """Attention of the picture's queries to keys of the picture.
+
+        Tiles with keys of their own are images of a batch. Those whose keys overlap are heads, and
+        those that read the same keys are one long row of queries.
+
+        q: (B, h, T, Y, X, Q, D). Returns outputs of this shape, and their lse.
+        """
+        tiles, of = self.plan.tiles[keys.of.windowed], keys.of
+        numbers = self._find_numbers(keys)  # (h, R, n)
+        k, v = (keys.view_windows(self._take(x, numbers), tiles) for x in (self.k, self.v))
+        bias = None
+        if self.mask is not None:
+            queries = self._queries.view(1, 1, *self.plan.tiles, -1, 1)
+            read = keys.view_windows(numbers[..., None], tiles)  # (h, R, tiles, window, 1)
+            bias = self._take_mask(arrange_tiles(queries, of)[..., 0], read[..., 0])
+        out, lse = attend_part(arrange_tiles(q, of), k, v, bias, self.scale)
+        return restore_tiles(out, q.shape, of), restore_tiles(lse[..., None], q.shape, of)[..., 0]
+
+    def attend_to_others(self, q: Tensor) -> Part:
+        """Attention of the picture's queries to all tokens that are not of the picture.
+
+        Shapes as ``attend_to_set``.
+        """
+        out, lse = self._attend(q.flatten(2, 5), self._queries, self.plan.others[None, None])
+        return out.unflatten(2, q.shape[2:6]), lse.unflatten(2, q.shape[2:6])
+
+    def attend_from_others(self, keys: DrawnKeys) -> tuple[Part, Part]:
+        """Attention of all other queries to each other, and to keys of the picture.
+
+        Returns outputs (B, h, n, D) and their lse.
+        """
+        others = self.plan.others
+        q = self._take_queries(others)
+        return (
+            self._attend(q, others, others[None, None]),
+            self._attend(q, others, self._find_numbers(keys)),
+        )
+
+    @property
+    def _queries(self) -> Tensor:
+        """Those of all tiles. (T·Y·X·Q,) int64."""
+        return self.plan.queries.flatten() + self.plan.stream.before
+
+    def _find_numbers(self, keys: DrawnKeys) -> Tensor:
+        """The keys that each head reads, one draw after the other. (h or 1, R, n) int64."""
+        draws = len(keys.numbers)
+        first = self.some.start % draws
+        if draws == 1 or first + len(self.some) <= draws:
+            return keys.numbers[first : first + len(self.some)]  # without a copy
+        return keys.numbers.index_select(0, _number_draws(self.some, draws, keys.device))
+
+    def _attend(self, q: Tensor, queries: Tensor, numbers: Tensor) -> Part:
+        """All queries read the same keys.
+
+        q: (B, h, n, D). queries: (n,) int64. numbers: (h or 1, 1, m) int64, of keys.
+        """
+        k, v = (self._take(x, numbers).unflatten(0, q.shape[:2]) for x in (self.k, self.v))
+        bias = None
+        if self.mask is not None:
+            bias = self._take_mask(queries[None, None], numbers[:, None])  # (B·h, 1, n or 1, m)
+            bias = bias.view(*q.shape[:2], *bias.shape[2:])
+        return attend_part(q, k, v, bias, self.scale)
+
+    def _take_queries(self, numbers: Tensor) -> Tensor:
+        """(B, h, n, D)."""
+        return self.q[:, self.some.start : self.some.stop].index_select(2, numbers)
+
+    def _take(self, x: Tensor, numbers: Tensor) -> Tensor:
+        """Keys or values. numbers: (h or 1, R, n) int64. Returns (B·h·R, n, D)."""
+        repeats = self.q.shape[1] // x.shape[1]
+        head = _number_heads(self.some, repeats, x.device)
+        return x[:, head, numbers].flatten(0, 2)
+
+    def _take_mask(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """What is added to the scores.
+
+        queries: (R, t, Q) int64. keys: (h or 1, R, t, n) int64. Returns (B·h·R, t, Q or 1, n).
+        """
+        assert self.mask is not None
+        images, heads = self.q.shape[:2]
+        mask = self.mask.expand(images, heads, -1, -1)  # (B, H, L or 1, L)
+        rows = queries if mask.shape[2] > 1 else torch.zeros_like(queries[..., :1])
+        head = _number_heads(self.some, 1, mask.device)[..., None, None]
+        taken = mask[:, head, rows[..., None], keys[..., None, :]]  # (B, h, R, t, Q or 1, n)
+        # Finite: a part whose keys are all hidden must still give numbers.
+        return taken.flatten(0, 2).clamp(min=find_masked(mask.dtype))
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _number_heads(some: range, repeats: int, device: torch.device) -> Tensor:
+    """The head of keys that each head of queries reads, (h, 1, 1) int64."""
+    return torch.arange(some.start, some.stop, device=device)[:, None, None] // repeats
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _number_draws(some: range, draws: int, device: torch.device) -> Tensor:
+    """The draw that each head reads, (h,) int64."""
+    return torch.arange(some.start, some.stop, device=device) % draws
+
+
+def arrange_tiles(x: Tensor, of: KeySet) -> Tensor:
+    """Tiles as the set's keys are read. (B, h, T, Y, X, Q, D) -> (B·h·R, tiles, Q', D)."""
+    arranged = x.permute(_order_axes(of))
+    own = 2 + len(of.rows)
+    return arranged.flatten(own + 1, 5).flatten(0, own - 1)
+
+
+def restore_tiles(x: Tensor, shape: torch.Size, of: KeySet) -> Tensor:
+    """The way back. shape: (B, h, T, Y, X, Q, ...)."""
+    order = _order_axes(of)
+    sides = [shape[each] for each in order[:-1]]
+    own = 2 + len(of.rows)
+    apart = x.unflatten(2, sides[own + 1 :]).unflatten(0, sides[:own])
+    places = sorted(range(7), key=order.__getitem__)
+    return apart.permute(places)
+
+
+def _order_axes(of: KeySet) -> tuple[int, ...]:
+    """Of (B, h, T, Y, X, Q, D): rows of tiles, the windowed axis, and all other axes of tiles."""
+    joined = (axis for axis in range(3) if axis not in (*of.rows, of.windowed))
+    return (0, 1, *(2 + axis for axis in (*of.rows, of.windowed, *joined)), 5, 6)
