@@ -50,8 +50,9 @@ def list_inputs() -> list[io.Input]:
             options=list(WINDOWS),
             default="auto",
             tooltip="Side, in tokens, of the neighbourhood around each query in which all keys "
-            "stay exact. factor then acts on the keys farther away. auto: 12 on transformers, off "
-            "on UNets, where it does not pay.",
+            "stay exact. Of the keys in its rows and columns, and at its places in other frames, "
+            "one of factor is then kept, and one of 16 elsewhere. auto: 12 on transformers, off on "
+            "UNets, where it does not pay.",
         ),
         *inputs.percent_window("downsampling"),
         inputs.max_tokens(

@@ -38,13 +38,25 @@ def take_for_groups(x: Tensor, numbers: Tensor) -> Tensor:
     return taken.unflatten(-2, numbers.shape).movedim(-3, 1).flatten(0, 1)
 
 
-def take_for_heads(x: Tensor, numbers: Tensor) -> Tensor:
-    """The tokens of each head, the same numbers for all images.
+def lay_in_rows(x: Tensor) -> Tensor:
+    """The same tokens, each of which begins at a multiple of its channels. (B, H, N, D)
 
-    x: (B, H, N, D). numbers: (H, ...) int64. Returns (B, H, ..., D).
+    Nearly always a view: heads mostly are a part of the channels of tokens, or the other way round.
     """
-    head = number_between(0, len(numbers), x.device).view(-1, *[1] * (numbers.ndim - 1))
-    return x[:, head, numbers]
+    *others, channel = x.stride()
+    return x if channel == 1 and not any(side % x.shape[3] for side in others) else x.contiguous()
+
+
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """Tokens by where they lie in memory: whole rows are copied at once.
+
+    x: (B, H, N, D) from ``lay_in_rows``. rows: int64, the multiple of D at which each begins.
+    Returns (*rows, D).
+    """
+    channels = x.shape[3]
+    last = sum((length - 1) * side for length, side in zip(x.shape, x.stride(), strict=True))
+    memory = x.as_strided((last // channels + 1, channels), (channels, 1))
+    return memory.index_select(0, rows.flatten()).view(*rows.shape, channels)
 
 
 def number_rows(numbers: Tensor, of_each: int) -> Tensor:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from .drawn_keys import DRAWS
 from .partial_attention import join_parts
+from .tokens import lay_in_rows
 from .window_heads import Heads
 from .window_plan import WindowPlan
 
@@ -33,6 +34,7 @@ def attend_windows(
     """
     # In memory heads lie within tokens, as models want to have them.
     out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
+    k, v = lay_in_rows(k), lay_in_rows(v)
     of_picture, together = plan.stream.take_picture(out), count_heads(plan, q.shape[1])
     for first in range(0, q.shape[1], together):
         some = range(first, min(first + together, q.shape[1]))

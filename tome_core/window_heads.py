@@ -11,6 +11,7 @@ from torch import Tensor
 from .attention_kernels import Part, attend_part, find_masked
 from .drawn_keys import DrawnKeys
 from .key_sets import KeySet
+from .tokens import take_rows
 from .window_plan import WindowPlan
 
 
@@ -20,7 +21,7 @@ class Heads:
 
     Args:
         q: (B, H, L, D).
-        k, v: (B, G, L, D), with H heads or fewer.
+        k, v: (B, G, L, D), with H heads or fewer, from ``lay_in_rows``.
         mask: added to the scores, (B or 1, H or 1, L or 1, L).
         scale: of the scores.
         some: the h heads of queries that are computed.
@@ -53,7 +54,9 @@ class Heads:
         """
         tiles, of = self.plan.tiles[keys.of.windowed], keys.of
         numbers = self._find_numbers(keys)  # (h, R, n)
-        k, v = (keys.view_windows(self._take(x, numbers), tiles) for x in (self.k, self.v))
+        k, v = (
+            keys.view_windows(x.flatten(0, 2), tiles) for x in self._take_keys(numbers)
+        )  # (B·h·R, tiles, window, D)
         bias = None
         if self.mask is not None:
             queries = self._queries.view(1, 1, *self.plan.tiles, -1, 1)
@@ -100,7 +103,7 @@ class Heads:
 
         q: (B, h, n, D). queries: (n,) int64. numbers: (h or 1, 1, m) int64, of keys.
         """
-        k, v = (self._take(x, numbers).unflatten(0, q.shape[:2]) for x in (self.k, self.v))
+        k, v = (x.flatten(2, 3) for x in self._take_keys(numbers))
         bias = None
         if self.mask is not None:
             bias = self._take_mask(queries[None, None], numbers[:, None])  # (B·h, 1, n or 1, m)
@@ -111,11 +114,19 @@ class Heads:
         """(B, h, n, D)."""
         return self.q[:, self.some.start : self.some.stop].index_select(2, numbers)
 
-    def _take(self, x: Tensor, numbers: Tensor) -> Tensor:
-        """Keys or values. numbers: (h or 1, R, n) int64. Returns (B·h·R, n, D)."""
+    def _take_keys(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values. numbers: (h or 1, R, n) int64. Returns (B, h, R, n, D) of each."""
+        rows = self._number_rows(self.k, numbers)
+        alike = self.k.shape == self.v.shape and self.k.stride() == self.v.stride()
+        rows_of_values = rows if alike else self._number_rows(self.v, numbers)
+        return take_rows(self.k, rows), take_rows(self.v, rows_of_values)
+
+    def _number_rows(self, x: Tensor, numbers: Tensor) -> Tensor:
+        """Where tokens lie in memory, see ``take_rows``. (h or 1, R, n) -> (B, h, R, n)."""
         repeats = self.q.shape[1] // x.shape[1]
-        head = _number_heads(self.some, repeats, x.device)
-        return x[:, head, numbers].flatten(0, 2)
+        image, head, token = (side // x.shape[3] for side in x.stride()[:3])
+        first = _number_first_rows(len(x), image, self.some, repeats, head, x.device)
+        return torch.add(first, numbers, alpha=token)
 
     def _take_mask(self, queries: Tensor, keys: Tensor) -> Tensor:
         """What is added to the scores.
@@ -126,7 +137,7 @@ class Heads:
         images, heads = self.q.shape[:2]
         mask = self.mask.expand(images, heads, -1, -1)  # (B, H, L or 1, L)
         rows = queries if mask.shape[2] > 1 else torch.zeros_like(queries[..., :1])
-        head = _number_heads(self.some, 1, mask.device)[..., None, None]
+        head = _number_heads(self.some, mask.device)
         taken = mask[:, head, rows[..., None], keys[..., None, :]]  # (B, h, R, t, Q or 1, n)
         # Finite: a part whose keys are all hidden must still give numbers.
         return taken.flatten(0, 2).clamp(min=find_masked(mask.dtype))
@@ -134,9 +145,23 @@ class Heads:
 
 @lru_cache(maxsize=64)
 @torch.inference_mode(False)
-def _number_heads(some: range, repeats: int, device: torch.device) -> Tensor:
-    """The head of keys that each head of queries reads, (h, 1, 1) int64."""
-    return torch.arange(some.start, some.stop, device=device)[:, None, None] // repeats
+def _number_first_rows(
+    images: int, image: int, some: range, repeats: int, head: int, device: torch.device
+) -> Tensor:
+    """Where the first token of each image and head lies in memory. (B, h, 1, 1) int64.
+
+    image, head: rows from one to the next. repeats: heads of queries that read one of keys.
+    """
+    heads = torch.arange(some.start, some.stop, device=device) // repeats
+    first = torch.arange(images, device=device)[:, None] * image + heads * head
+    return first[..., None, None]
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _number_heads(some: range, device: torch.device) -> Tensor:
+    """(h, 1, 1, 1, 1) int64."""
+    return torch.arange(some.start, some.stop, device=device).view(-1, 1, 1, 1, 1)
 
 
 @lru_cache(maxsize=64)

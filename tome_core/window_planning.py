@@ -16,8 +16,9 @@ from .window_plan import WindowPlan
 
 OF_OTHERS = 4.0
 """Queries that are not of the picture, those of the prompt for example, read one of so many of its
-keys, as without a window at factor 2. With one of 16 pictures are 2.2 dB farther from plain at factor 4 (small trained Flux, 64 x 64
-tokens, 8 steps, 8 pictures), and little is saved: there are few such queries."""
+keys, as without a window at factor 2. With one of 16, pictures are 2.2 dB farther from plain at
+factor 4 (small trained Flux, 64 x 64 tokens, 8 steps, 8 pictures). Little would be saved: there are
+few such queries."""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since

@@ -225,3 +225,21 @@ def test_tensors_may_be_views_of_joined_heads(images):
     views = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
     expected = attend_windows(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(attend_windows(plan, *views, None, 0.3), expected)
+
+
+def test_channels_need_not_follow_each_other_in_memory():
+    plan = make_plan(TokenGrid(9, 8), 3, 2)
+    q, k, v = make_tensors(plan, images=2, heads=3, key_heads=3)
+    turned = (x.mT.contiguous().mT for x in (q, k, v))
+    expected = attend_windows(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend_windows(plan, *turned, None, 0.3), expected)
+
+
+def test_values_may_have_other_channels_and_strides_than_keys():
+    plan = make_plan(TokenGrid(9, 8), 3, 2)
+    q, k, v = make_tensors(plan, images=2, heads=2, key_heads=1)
+    joined = torch.cat([k, v], dim=-1)
+    apart = joined.split(8, dim=-1)
+    expected = attend_windows(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend_windows(plan, q, apart[0], v, None, 0.3), expected)
+    torch.testing.assert_close(attend_windows(plan, q, *apart, None, 0.3), expected)
