@@ -50,9 +50,9 @@ def list_inputs() -> list[io.Input]:
             options=list(WINDOWS),
             default="auto",
             tooltip="Side, in tokens, of the neighbourhood around each query in which all keys "
-            "stay exact. Of the keys in its rows and columns, and at its places in other frames, "
-            "one of factor is then kept, and one of 16 elsewhere. auto: 12 on transformers, off on "
-            "UNets, where it does not pay.",
+            "stay exact. Farther away fewer keys are read: 1 of every factor keys in the same "
+            "rows or columns, or at the same places in other frames, and 1 of every 16 keys "
+            "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
         ),
         *inputs.percent_window("downsampling"),
         inputs.max_tokens(

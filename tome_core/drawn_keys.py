@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd, prod
+from math import gcd
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch import Tensor
 from .draws import Draws
 from .key_sets import KeySet
 from .tiled_axis import Axes
+from .tokens import number_between
 
 DRAWS = 8
 """The heads of a layer read so many draws in turn."""
@@ -97,7 +98,8 @@ def draw_keys(axes: Axes, before: int, of: KeySet, draws: Draws, count: int) -> 
     place = cells.first[None]  # (1, T, R / T, n)
     if cells.places > 1:
         shape = count, 1, *cells.first.shape[1:]
-        drawn = draws.draw_numbers(prod(shape), cells.places).view(shape)
+        most = number_between(cells.places, cells.places + 1, draws.device)
+        drawn = draws.draw_below(most.expand(shape))
         place = place + (drawn + draws.turn * cells.stride) % cells.places
     numbers = (cells.tokens[place] + cells.along).flatten(1, 2)
     return DrawnKeys(of, numbers, cells.window, cells.step, cells.weight)

@@ -60,21 +60,11 @@ class Draws:
 
         most: int64, from 1 to 2^31.
         """
-        high = self._hash_halves(most.numel()).view(most.shape)
+        # The high half as a share of the range. A remainder of large int64 is wrong on Apple's
+        # GPUs (PyTorch's issue 154171) and slow on others.
+        halves = self.hash_numbers(most.numel()).view(torch.int32)  # low, high, low, ...
+        high = halves[1::2].view(most.shape)  # from -2^31 on
         return torch.add(high * most, most, alpha=2**31) >> 32
-
-    def draw_numbers(self, count: int, most: int) -> Tensor:
-        """As ``draw_below``, ``count`` numbers of one range. (count,) int64."""
-        return (self._hash_halves(count) * most + 2**31 * most) >> 32
-
-    def _hash_halves(self, count: int) -> Tensor:
-        """The high half of each hash, to be taken as a share of a range. (count,), from -2^31 on.
-
-        A remainder of large int64 is wrong on Apple's GPUs (PyTorch's issue 154171) and slow on
-        others.
-        """
-        halves = self.hash_numbers(count).view(torch.int32)  # low, high, low, ...
-        return halves[1::2].long()
 
     def draw_order(self, count: int) -> Tensor:
         """The numbers from 0 to ``count`` - 1 in random order. (count,) int64."""

@@ -9,7 +9,6 @@ all others. Reading the rest roughly in place of not at all is what piecewise sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -55,20 +54,16 @@ def list_key_sets(axes: Axes, factor: float, temporal_factor: float) -> tuple[Ke
     frames than the box, one of so many times more.
     """
     split = [axis for axis in range(3) if axes[axis].is_split]
+    one_of = 1.0, factor, min(ELSEWHERE, factor**4)  # out of the box along no axis, one, or two
 
-    def make(out: tuple[int, ...], whole: Iterator[int], one_of: float) -> KeySet:
-        anywhere = {*range(3)} - {*split} | {*whole}
-        reaches = [
-            "all" if axis in anywhere else "out" if axis in out else "in" for axis in range(3)
-        ]
-        fewer = temporal_factor if FRAMES in out else 1.0
-        return KeySet(tuple(reaches), one_of * fewer)  # type: ignore[arg-type]  # three of each
+    def find_reach(axis: int, out: tuple[int, ...]) -> Reach:
+        """out: the first two axes along which keys are out; along later ones they lie anywhere."""
+        if axis not in split or (len(out) == 2 and axis > out[1]):
+            return "all"
+        return "out" if axis in out else "in"
 
-    box = make((), iter(()), 1.0)
-    in_line = (make((axis,), iter(()), factor) for axis in split)
-    # The first two axes along which a key is out: along later ones it may lie anywhere.
-    elsewhere = (
-        make(pair, (axis for axis in split if axis > pair[1]), min(ELSEWHERE, factor**4))
-        for pair in combinations(split, 2)
-    )
-    return box, *in_line, *elsewhere
+    def make(out: tuple[int, ...]) -> KeySet:
+        reaches = find_reach(0, out), find_reach(1, out), find_reach(2, out)
+        return KeySet(reaches, one_of[len(out)] * (temporal_factor if FRAMES in out else 1.0))
+
+    return tuple(make(out) for count in range(3) for out in combinations(split, count))

@@ -45,7 +45,7 @@ class TiledAxis:
         tile = max(1, box - 2 * ceil(box / 6))
         if joined > 1 and box + (joined - 1) * tile <= length / 2:
             tile, box = joined * tile, box + (joined - 1) * tile
-        return cls(length, ceil(length / ceil(length / tile)), max(box, tile))
+        return cls(length, ceil(length / ceil(length / tile)), box)
 
     @property
     def tiles(self) -> int:

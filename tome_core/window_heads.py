@@ -11,7 +11,7 @@ from torch import Tensor
 from .attention_kernels import Part, attend_part, find_masked
 from .drawn_keys import DrawnKeys
 from .key_sets import KeySet
-from .tokens import take_rows
+from .tokens import number_between, take_rows
 from .window_plan import WindowPlan
 
 
@@ -37,7 +37,7 @@ class Heads:
 
     def take_tiles(self) -> Tensor:
         """The picture's queries. (B, h, T, Y, X, Q, D), tiles along frames, rows and columns."""
-        q = self._take_queries(self._queries)
+        q = self._take_queries(self.plan.queries.flatten())
         return q.unflatten(2, (*self.plan.tiles, -1))
 
     def restore(self, out: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Heads:
         )  # (B·h·R, tiles, window, D)
         bias = None
         if self.mask is not None:
-            queries = self._queries.view(1, 1, *self.plan.tiles, -1, 1)
+            queries = self.plan.queries.view(1, 1, *self.plan.tiles, -1, 1)
             read = keys.view_windows(numbers[..., None], tiles)  # (h, R, tiles, window, 1)
             bias = self._take_mask(arrange_tiles(queries, of)[..., 0], read[..., 0])
         out, lse = attend_part(arrange_tiles(q, of), k, v, bias, self.scale)
@@ -70,7 +70,8 @@ class Heads:
 
         Shapes as ``attend_to_set``.
         """
-        out, lse = self._attend(q.flatten(2, 5), self._queries, self.plan.others[None, None])
+        queries, others = self.plan.queries.flatten(), self.plan.others[None, None]
+        out, lse = self._attend(q.flatten(2, 5), queries, others)
         return out.unflatten(2, q.shape[2:6]), lse.unflatten(2, q.shape[2:6])
 
     def attend_from_others(self, keys: DrawnKeys) -> tuple[Part, Part]:
@@ -85,18 +86,17 @@ class Heads:
             self._attend(q, others, self._find_numbers(keys)),
         )
 
-    @property
-    def _queries(self) -> Tensor:
-        """Those of all tiles. (T·Y·X·Q,) int64."""
-        return self.plan.queries.flatten() + self.plan.stream.before
-
     def _find_numbers(self, keys: DrawnKeys) -> Tensor:
         """The keys that each head reads, one draw after the other. (h or 1, R, n) int64."""
         draws = len(keys.numbers)
         first = self.some.start % draws
         if draws == 1 or first + len(self.some) <= draws:
             return keys.numbers[first : first + len(self.some)]  # without a copy
-        return keys.numbers.index_select(0, _number_draws(self.some, draws, keys.device))
+        return keys.numbers.index_select(0, self._number_heads(keys.device) % draws)
+
+    def _number_heads(self, device: torch.device) -> Tensor:
+        """(h,) int64."""
+        return number_between(self.some.start, self.some.stop, device)
 
     def _attend(self, q: Tensor, queries: Tensor, numbers: Tensor) -> Part:
         """All queries read the same keys.
@@ -137,7 +137,7 @@ class Heads:
         images, heads = self.q.shape[:2]
         mask = self.mask.expand(images, heads, -1, -1)  # (B, H, L or 1, L)
         rows = queries if mask.shape[2] > 1 else torch.zeros_like(queries[..., :1])
-        head = _number_heads(self.some, mask.device)
+        head = self._number_heads(mask.device).view(-1, 1, 1, 1, 1)
         taken = mask[:, head, rows[..., None], keys[..., None, :]]  # (B, h, R, t, Q or 1, n)
         # Finite: a part whose keys are all hidden must still give numbers.
         return taken.flatten(0, 2).clamp(min=find_masked(mask.dtype))
@@ -155,20 +155,6 @@ def _number_first_rows(
     heads = torch.arange(some.start, some.stop, device=device) // repeats
     first = torch.arange(images, device=device)[:, None] * image + heads * head
     return first[..., None, None]
-
-
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)
-def _number_heads(some: range, device: torch.device) -> Tensor:
-    """(h, 1, 1, 1, 1) int64."""
-    return torch.arange(some.start, some.stop, device=device).view(-1, 1, 1, 1, 1)
-
-
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)
-def _number_draws(some: range, draws: int, device: torch.device) -> Tensor:
-    """The draw that each head reads, (h,) int64."""
-    return torch.arange(some.start, some.stop, device=device) % draws
 
 
 def arrange_tiles(x: Tensor, of: KeySet) -> Tensor:

@@ -55,13 +55,13 @@ class WindowPlan:
 
     @property
     def queries(self) -> Tensor:
-        """The tokens of each tile, within the picture: (T, Q) int64, tiles in raster order."""
-        return _number_queries(self.axes, self.device)[0]
+        """The tokens of each tile: (T, Q) int64, tiles in raster order."""
+        return _number_queries(self.axes, self.stream.before, self.device)[0]
 
     @property
     def places(self) -> Tensor:
         """Where each token of the picture is in ``queries``, flattened. (N,) int64."""
-        return _number_queries(self.axes, self.device)[1]
+        return _number_queries(self.axes, self.stream.before, self.device)[1]
 
     @property
     def others(self) -> Tensor:
@@ -75,7 +75,7 @@ class WindowPlan:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _number_queries(axes: Axes, device: torch.device) -> tuple[Tensor, Tensor]:
+def _number_queries(axes: Axes, before: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The tokens of each tile, (T, Q), and where each token is found there first, (N,). int64."""
     tile_of, inside = [], []
     numbers = torch.zeros(1, 1, dtype=torch.int64, device=device)
@@ -92,4 +92,4 @@ def _number_queries(axes: Axes, device: torch.device) -> tuple[Tensor, Tensor]:
         ((f[:, None, None] * side[1] + y[:, None]) * side[2] + x).flatten()
         for (f, y, x), side in zip((tile_of, inside), sides, strict=True)
     )
-    return numbers, tile * numbers.shape[1] + within
+    return numbers + before, tile * numbers.shape[1] + within

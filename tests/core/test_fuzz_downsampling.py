@@ -77,7 +77,7 @@ def check_choosing(plan, stream, method):
 def check_windows(plan, stream):
     """Each query is in a tile, whose keys are of the picture and stand for all of it."""
     grid, first = stream.grid, stream.before
-    assert torch.equal(plan.queries.flatten()[plan.places], torch.arange(grid.tokens))
+    assert torch.equal(plan.queries.flatten()[plan.places], first + torch.arange(grid.tokens))
     kept = sum(keys.window for keys in plan.sets)
     assert kept < grid.tokens
     assert sum(keys.window * keys.weight for keys in plan.sets) == pytest.approx(grid.tokens)

@@ -36,7 +36,7 @@ def weigh_all(plan: WindowPlan, heads: int) -> Tensor:
     for tile, queries in zip(tiles, plan.queries.tolist(), strict=True):
         of_tile = sum(weigh_tile(keys, tile, plan, heads) for keys in plan.sets)
         for query in {*queries} - done:
-            weights[:, query + first] += of_tile
+            weights[:, query] += of_tile
         done |= {*queries}  # a tile that reaches over the end holds the first queries once more
     return weights
 

@@ -56,11 +56,6 @@ class Shape:
     def is_unet(self) -> bool:
         return isinstance(self.block, UNetBlock)
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """Plain, and those of the nodes."""
-        return (PLAIN, *SETTINGS)
-
 
 @dataclass(frozen=True)
 class Family:
