@@ -40,6 +40,7 @@ CORE_ORDER = [
     "partial_attention",
     "tiled_axis",
     "key_sets",
+    "key_cells",
     "drawn_keys",
     "window_plan",
     "window_heads",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log
 
 import torch
@@ -16,12 +17,18 @@ def join_parts(parts: Sequence[Part], weights: Sequence[float]) -> Tensor:
 
     weights: how many tokens each key of a part stands for. Returns (..., Nq, D).
     """
-    logs = [
-        lse if weight == 1 else lse + log(weight)
-        for (_, lse), weight in zip(parts, weights, strict=True)
-    ]
-    shares = torch.stack(logs).softmax(dim=0).to(parts[0][0].dtype)[..., None]  # (P, ..., Nq, 1)
-    out = parts[0][0] * shares[0]
+    first, lse = parts[0]
+    logs = torch.stack([lse for _, lse in parts])  # (P, ..., Nq)
+    logs += _list_logs(tuple(weights), lse.device).view(-1, *[1] * lse.ndim)
+    shares = logs.softmax(dim=0).to(first.dtype)[..., None]  # (P, ..., Nq, 1)
+    out = first * shares[0]
     for (each, _), share in zip(parts[1:], shares[1:], strict=True):
         out.addcmul_(each, share)
     return out
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _list_logs(weights: tuple[float, ...], device: torch.device) -> Tensor:
+    """Made on the device, to which nothing is copied then. (P,) float32."""
+    return torch.cat([torch.full((1,), log(weight), device=device) for weight in weights])

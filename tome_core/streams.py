@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -51,11 +52,17 @@ class Stream:
 
     def number_others(self, device: torch.device) -> Tensor:
         """The tokens that are not of the picture, (others,) int64."""
-        first_after = self.before + self.grid.tokens
-        before = number_between(0, self.before, device)
-        return torch.cat([before, number_between(first_after, self.length, device)])
+        return _number_others(self, device)
 
     def extend_sizes(self, sizes: Tensor) -> Tensor:
         """Sizes of the picture's slots, and 1 for each other token. (R, M) -> (R, M + others)."""
         before = sizes.new_ones(len(sizes), self.before)
         return torch.cat([before, sizes, sizes.new_ones(len(sizes), self.after)], dim=1)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_others(stream: Stream, device: torch.device) -> Tensor:
+    first_after = stream.before + stream.grid.tokens
+    before = number_between(0, stream.before, device)
+    return torch.cat([before, number_between(first_after, stream.length, device)])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from torch import Tensor
 
-from .drawn_keys import DRAWS
 from .partial_attention import join_parts
 from .tokens import lay_in_rows
 from .window_heads import Heads
 from .window_plan import WindowPlan
 
-SHARE = 2.0
-"""So many heads are computed together that what is copied for them takes at most this share of the
-queries. Fewer calls are faster on a GPU, where each has its launches."""
+SHARE, SHARES = 1.5, {"cuda": 3.0}
+"""By device: so many heads are computed together that what is copied for them takes at most this
+share of the queries. A GPU starts fewer kernels with more heads at a time, and by the estimates of
+docs/speed.md blocks still need no more memory than without us, since MLPs need more."""
 
 
 def attend_windows(
@@ -49,12 +51,16 @@ def attend_windows(
 
 
 def count_heads(plan: WindowPlan, heads: int) -> int:
-    """How many heads are computed together: a power of two, at most one for each draw."""
+    """How many heads are computed together."""
     tokens = plan.queries.numel()
-    copies = max(keys.numbers.shape[1:].numel() for keys in plan.sets)
-    of_head = (len(plan.sets) + 3) * tokens + 2 * copies
-    most = min(heads, DRAWS, int(SHARE * heads * plan.stream.length / of_head))
-    return 1 << max(0, most.bit_length() - 1)
+    # The queries, the outputs until then, and of one set queries in another order, keys and values.
+    of_sets = (
+        2 * keys.numbers.shape[1:].numel() + (number + 3) * tokens
+        for number, keys in enumerate(plan.sets)
+    )
+    share = SHARES.get(plan.device.type, SHARE)
+    most = max(1, int(share * heads * plan.stream.length / max(of_sets)))
+    return ceil(heads / ceil(heads / most))
 
 
 def _attend_picture(heads: Heads) -> Tensor:

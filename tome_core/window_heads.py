@@ -92,7 +92,7 @@ class Heads:
         first = self.some.start % draws
         if draws == 1 or first + len(self.some) <= draws:
             return keys.numbers[first : first + len(self.some)]  # without a copy
-        return keys.numbers.index_select(0, self._number_heads(keys.device) % draws)
+        return keys.numbers.index_select(0, self._number_heads(keys.numbers.device) % draws)
 
     def _number_heads(self, device: torch.device) -> Tensor:
         """(h,) int64."""

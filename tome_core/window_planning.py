@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from .downsample_settings import DownsampleSettings
-from .drawn_keys import DRAWS, DrawnKeys, draw_keys
+from .drawn_keys import DRAWS, draw_keys
 from .draws import Draws
 from .grid import TokenGrid
 from .key_sets import KeySet, list_key_sets
@@ -47,19 +47,13 @@ def plan_windows(
     axes = fit_axes(grid, side, draws.device)
     temporal_factor = grid.frames / smaller.frames
     factor = sqrt(grid.height * grid.width / (smaller.height * smaller.width))
+    sets = list_key_sets(axes, factor, temporal_factor)
+    anywhere = KeySet(("all", "all", "all"), min(OF_OTHERS, factor**2) * temporal_factor)
+    of_each = (*sets, anywhere) if stream.others else sets
     count = DRAWS if settings.groups_queries else 1
-
-    def draw(of: KeySet, name: int | str) -> DrawnKeys:
-        return draw_keys(axes, stream.before, of, draws.split(name), count)
-
-    sets = tuple(
-        draw(of, name) for name, of in enumerate(list_key_sets(axes, factor, temporal_factor))
-    )
-    kept = sum(keys.window for keys in sets)
+    drawn = draw_keys(axes, stream.before, of_each, draws, count)
+    of_picture = drawn[: len(sets)]
+    kept = sum(keys.window for keys in of_picture)
     if kept >= grid.tokens or (settings.max_tokens and kept > settings.max_tokens):
         return None
-    of_others = None
-    if stream.others:
-        anywhere = KeySet(("all", "all", "all"), min(OF_OTHERS, factor**2) * temporal_factor)
-        of_others = draw(anywhere, "others")
-    return WindowPlan(stream, axes, sets, of_others)
+    return WindowPlan(stream, axes, of_picture, drawn[-1] if stream.others else None)

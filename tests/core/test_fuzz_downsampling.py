@@ -84,8 +84,8 @@ def check_windows(plan, stream):
     for keys in (*plan.sets, *filter(None, [plan.of_others])):
         assert keys.numbers.min() >= first
         assert keys.numbers.max() < first + grid.tokens
-        last = (plan.tiles[keys.of.windowed] - 1) * keys.step + keys.window
-        assert last == keys.numbers.shape[-1] or keys.step == 0
+        last = (plan.tiles[keys.of.windowed] - 1) * keys.layout.step + keys.window
+        assert last == keys.numbers.shape[-1] or keys.layout.step == 0
 
 
 @fuzzed(short=100, share=0.2)

@@ -12,6 +12,7 @@ from token_merge.tome_core import (
     Stream,
     TokenGrid,
     tiled_axis,
+    window_attention,
 )
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.tiled_axis import TiledAxis, fit_axes
@@ -214,6 +215,19 @@ def test_masks_act_on_the_keys_they_name(heads, rows, images, grid):
 def test_several_heads_of_queries_share_a_head_of_keys(key_heads):
     plan = make_plan(TokenGrid(9, 8), 3, 2)
     q, k, v = make_tensors(plan, images=2, heads=6, key_heads=key_heads)
+    expected = attend_densely(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+
+
+@pytest.mark.parametrize("key_heads", [4, 12])
+@pytest.mark.parametrize(("share", "together"), [(0.1, 1), (2.0, 3), (3.0, 4), (100.0, 12)])
+def test_how_many_heads_are_computed_together_changes_nothing(
+    share, together, key_heads, monkeypatch
+):
+    monkeypatch.setitem(window_attention.SHARES, "cpu", share)
+    plan = make_plan(TokenGrid(20, 16), 3, 2)
+    assert window_attention.count_heads(plan, 12) == together
+    q, k, v = make_tensors(plan, images=2, heads=12, key_heads=key_heads)
     expected = attend_densely(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
 

@@ -46,7 +46,7 @@ def weigh_tile(keys: DrawnKeys, tile: list[int], plan: WindowPlan, heads: int) -
     row = 0
     for axis in keys.of.rows:
         row = row * plan.tiles[axis] + tile[axis]
-    start = tile[keys.of.windowed] * keys.step
+    start = tile[keys.of.windowed] * keys.layout.step
     weights = torch.zeros(heads, plan.stream.length)
     for head in range(heads):
         numbers = keys.numbers[head % len(keys.numbers), row, start : start + keys.window]

@@ -1,0 +1,146 @@
+"""The cells of tokens from which the keys of windows are drawn, one key of each.
+
+Along one axis the keys of neighbouring tiles overlap. They lie there one after the other, so that
+those of each tile are a view of the same memory that begins a bit later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+import torch
+from torch import Tensor
+
+from .key_sets import KeySet
+from .tiled_axis import Axes
+
+GOLDEN = 0.618
+"""From turn to turn a draw moves on by this share of the tokens that it is drawn from, so that few
+draws are spread over all of them."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the keys of one set follow each other.
+
+    Args:
+        of: the set.
+        rows: R, rows of tiles with keys of their own.
+        keys: n, of each row.
+        window: how many of them a tile reads.
+        step: where the next tile begins.
+        weight: how many tokens each key stands for.
+    """
+
+    of: KeySet
+    rows: int
+    keys: int
+    window: int
+    step: int
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Of several sets. The tokens of a cell follow each other.
+
+    Args:
+        layouts: of the sets. Their keys come one after the other, N of all rows together.
+        places: (M,) int64, of so many each draw takes one; where cells are not whole, a token has
+            several places.
+        strides: (M,) int64, how far a draw moves on from turn to turn; all places come before one
+            comes again.
+        draw: (N,) int64, the draw that each key comes from.
+        first: (N,) int64, where the places of its cell begin in ``tokens``.
+        tokens: int64, what each place adds to the number of a token.
+        along: (N,) int64, what the windowed axis adds.
+    """
+
+    layouts: tuple[Layout, ...]
+    places: Tensor
+    strides: Tensor
+    draw: Tensor
+    first: Tensor
+    tokens: Tensor
+    along: Tensor
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def list_cells(axes: Axes, before: int, sets: tuple[KeySet, ...], device: torch.device) -> Cells:
+    """All rows that differ in time alone share their draws: errors that change from frame to frame
+    would flicker.
+
+    before: tokens of the sequence before those of the picture.
+    """
+    cells = [_list_cells_of(axes, before, of, device) for of in sets]
+    return Cells(
+        layouts=sum((each.layouts for each in cells), ()),
+        places=torch.cat([each.places for each in cells]),
+        strides=torch.cat([each.strides for each in cells]),
+        draw=_join([each.draw for each in cells], [len(each.places) for each in cells]),
+        first=_join([each.first for each in cells], [len(each.tokens) for each in cells]),
+        tokens=torch.cat([each.tokens for each in cells]),
+        along=torch.cat([each.along for each in cells]),
+    )
+
+
+def _join(numbers: Sequence[Tensor], lengths: Iterable[int]) -> Tensor:
+    """Numbers within each of several lists as numbers within all of them."""
+    joined, start = [], 0
+    for each, length in zip(numbers, lengths, strict=True):
+        joined.append(each + start)
+        start += length
+    return torch.cat(joined)
+
+
+def _list_cells_of(axes: Axes, before: int, of: KeySet, device: torch.device) -> Cells:
+    """The cells of one set."""
+    windowed = axes[of.windowed]
+    reach = of.reaches[of.windowed]
+    strides = axes[1].length * axes[2].length, axes[2].length, 1
+
+    def number(axis: int, tiles: int, keys: int) -> Tensor:
+        """What tokens along one axis add to the number of a token. (tiles, keys)"""
+        first = axes[axis].find_first(of.reaches[axis], torch.arange(tiles, device=device))
+        place = first[:, None] + torch.arange(keys, device=device)
+        return place % axes[axis].length * strides[axis]
+
+    tiles = tuple(axes[axis].tiles if axis in of.rows else 1 for axis in range(3))
+    across = torch.full((1, 1), before, dtype=torch.int64, device=device)
+    for axis in range(3):
+        if axis != of.windowed:
+            own = number(axis, tiles[axis], axes[axis].count_keys(of.reaches[axis]))
+            across = across[:, None, :, None] + own[None, :, None]
+            across = across.flatten(2).flatten(0, 1)  # (tiles, keys), of all axes until now
+    rows, length = across.shape
+    kept = max(1, round(length / of.one_of))
+    places = length // gcd(length, kept)
+    tokens = across[:, torch.arange(kept * places, device=device) * length // (kept * places)]
+
+    moves = windowed.tile if reach != "all" else 0
+    along = number(of.windowed, 1, windowed.count_keys(reach) + moves * (windowed.tiles - 1))[0]
+    along = along.repeat_interleave(kept)  # (n,)
+    first = torch.arange(rows * kept, device=device).view(rows, 1, kept) * places
+    first = first.expand(-1, len(along) // kept, -1)  # (R, n / kept, kept)
+    draws = rows // tiles[0] * len(along)
+    draw = torch.arange(draws, device=device).expand(tiles[0], -1)
+    window = windowed.count_keys(reach) * kept
+    return Cells(
+        layouts=(Layout(of, rows, len(along), window, moves * kept, length / kept),),
+        places=torch.full((draws,), places, device=device),
+        strides=torch.full((draws,), _find_stride(places), device=device),
+        draw=draw.flatten(),
+        first=first.flatten(),
+        tokens=tokens.flatten(),
+        along=along.repeat(rows),
+    )
+
+
+def _find_stride(places: int) -> int:
+    wanted = GOLDEN * places
+    coprime = (each for each in range(1, places + 1) if gcd(each, places) == 1)
+    return min(coprime, key=lambda each: abs(each - wanted))
