@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .draws import Draws
-from .key_cells import Layout, list_cells
+from .key_cells import Layout, list_key_cells
 from .key_sets import KeySet
 from .tiled_axis import Axes
 
@@ -60,7 +60,7 @@ def draw_keys(
         before: tokens of the sequence before those of the picture.
         count: S, how often keys are drawn.
     """
-    cells = list_cells(axes, before, sets, draws.device)
+    cells = list_key_cells(axes, before, sets, draws.device)
     drawn = draws.draw_below(cells.places.expand(count, -1))  # (S, M)
     drawn = torch.add(drawn, cells.strides, alpha=draws.turn) % cells.places
     place = cells.first + drawn.index_select(1, cells.draw)  # (S, N)

@@ -44,7 +44,7 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class KeyCells:
     """Of several sets. The tokens of a cell follow each other.
 
     Args:
@@ -70,14 +70,16 @@ class Cells:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def list_cells(axes: Axes, before: int, sets: tuple[KeySet, ...], device: torch.device) -> Cells:
+def list_key_cells(
+    axes: Axes, before: int, sets: tuple[KeySet, ...], device: torch.device
+) -> KeyCells:
     """All rows that differ in time alone share their draws: errors that change from frame to frame
     would flicker.
 
     before: tokens of the sequence before those of the picture.
     """
-    cells = [_list_cells_of(axes, before, of, device) for of in sets]
-    return Cells(
+    cells = [_list_of_set(axes, before, of, device) for of in sets]
+    return KeyCells(
         layouts=sum((each.layouts for each in cells), ()),
         places=torch.cat([each.places for each in cells]),
         strides=torch.cat([each.strides for each in cells]),
@@ -97,7 +99,7 @@ def _join(numbers: Sequence[Tensor], lengths: Iterable[int]) -> Tensor:
     return torch.cat(joined)
 
 
-def _list_cells_of(axes: Axes, before: int, of: KeySet, device: torch.device) -> Cells:
+def _list_of_set(axes: Axes, before: int, of: KeySet, device: torch.device) -> KeyCells:
     """The cells of one set."""
     windowed = axes[of.windowed]
     reach = of.reaches[of.windowed]
@@ -129,7 +131,7 @@ def _list_cells_of(axes: Axes, before: int, of: KeySet, device: torch.device) ->
     draws = rows // tiles[0] * len(along)
     draw = torch.arange(draws, device=device).expand(tiles[0], -1)
     window = windowed.count_keys(reach) * kept
-    return Cells(
+    return KeyCells(
         layouts=(Layout(of, rows, len(along), window, moves * kept, length / kept),),
         places=torch.full((draws,), places, device=device),
         strides=torch.full((draws,), _find_stride(places), device=device),

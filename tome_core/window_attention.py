@@ -13,8 +13,8 @@ from .window_plan import WindowPlan
 
 SHARE, SHARES = 1.5, {"cuda": 3.0}
 """By device: so many heads are computed together that what is copied for them takes at most this
-share of the queries. A GPU starts fewer kernels with more heads at a time, and by the estimates of
-docs/speed.md blocks still need no more memory than without us, since MLPs need more."""
+share of the queries. With more heads at a time a GPU starts fewer kernels. By the estimates of
+docs/speed.md blocks need at most 1.05 times plain's memory, since MLPs need more than attention."""
 
 
 def attend_windows(
