@@ -80,7 +80,8 @@ not. (FlashAttention 2 with up to 128 channels.)"""
 def fit_axes(grid: TokenGrid, side: int, device: torch.device) -> Axes:
     """In time a box is two fifths as long: a frame of a video's latent is several of the video.
 
-    Tiles are wider where the device would compute more queries than they have.
+    Tiles are higher where the device would compute more queries than they have. Most sets are copied
+    once for each row of tiles, so higher ones need fewer copies than wider ones.
     """
     axes = [
         TiledAxis.fit(length, each)
@@ -88,4 +89,4 @@ def fit_axes(grid: TokenGrid, side: int, device: torch.device) -> Axes:
     ]
     queries = axes[0].tile * axes[1].tile * axes[2].tile
     joined = ceil(QUERIES_AT_ONCE.get(device.type, 1) / queries)
-    return axes[0], axes[1], TiledAxis.fit(grid.width, side, joined)
+    return axes[0], TiledAxis.fit(grid.height, side, joined), axes[2]

@@ -22,8 +22,8 @@ few such queries."""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
 """By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start more than 100 kernels: at 4,096 tokens a block is 0.92x and 0.71x as fast, or 0.98x and
-0.95x where launches hide. Where the user asks for a window, it is there all the same."""
+they start more than 100 kernels: at 4,096 tokens a block is 0.93x and 0.72x as fast, or 0.99x and
+0.96x where launches hide. Where the user asks for a window, it is there all the same."""
 
 
 def plan_windows(
