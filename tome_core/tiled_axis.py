@@ -80,8 +80,8 @@ not. (FlashAttention 2 with up to 128 channels.)"""
 def fit_axes(grid: TokenGrid, side: int, device: torch.device) -> Axes:
     """In time a box is two fifths as long: a frame of a video's latent is several of the video.
 
-    Tiles are higher where the device would compute more queries than they have. Most sets are copied
-    once for each row of tiles, so higher ones need fewer copies than wider ones.
+    Tiles are higher where the device would compute more queries than they have. Most sets are
+    copied once for each row of tiles, so higher ones need fewer copies than wider ones.
     """
     axes = [
         TiledAxis.fit(length, each)

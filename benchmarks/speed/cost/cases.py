@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from comfy.ldm.modules.diffusionmodules.openaimodel import UNetModel
 from comfy.model_patcher import ModelPatcher
@@ -15,7 +16,7 @@ from ..diffusion_transformers import FLUX_SHAPED, WAN_SHAPED, Clip
 from ..windows import SIDE
 from .block_calls import Patch
 from .blocks import Block, UNetBlock
-from .transformer_blocks import FluxBlock, WanBlock
+from .transformer_blocks import LARGE_WAN, FluxBlock, WanBlock
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ def _flux(side: int, prompt_tokens: int = 512) -> Block:
     return FluxBlock(Clip("flux", FLUX_SHAPED, pixels, pixels, 1, 1, prompt_tokens=prompt_tokens))
 
 
-def _wan(width: int, height: int, frames: int = 81) -> Block:
-    return WanBlock(Clip("wan", WAN_SHAPED, 16 * height, 16 * width, 1, 1, frames=frames))
+def _wan(width: int, height: int, frames: int = 81, sizes: dict[str, Any] | None = None) -> Block:
+    return WanBlock(Clip("wan", WAN_SHAPED, 16 * height, 16 * width, 1, 1, frames=frames), sizes)
 
 
 SHAPES = (
@@ -89,8 +90,10 @@ SHAPES = (
     Shape("SDXL 1024²", _sdxl(64)),
     Shape("Flux 1024²", _flux(64)),
     Shape("Flux 2048²", _flux(128)),
-    Shape("Wan 832×480", _wan(52, 30)),
-    Shape("Wan 1280×720", _wan(80, 45)),
+    Shape("Wan 1.3B 832×480", _wan(52, 30)),
+    Shape("Wan 1.3B 1280×720", _wan(80, 45)),
+    Shape("Wan 14B 832×480", _wan(52, 30, sizes=LARGE_WAN)),
+    Shape("Wan 14B 1280×720", _wan(80, 45, sizes=LARGE_WAN)),
 )
 QUICK_SHAPES = (
     Shape("SD 1.5 128²", _sd15(16)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,6 +14,9 @@ from token_merge.tome_core import Stream
 from ..diffusion_transformers import FLUX, WAN, Clip
 from ..sampling import Request
 from .blocks import HOST, OPERATIONS, Prepared
+
+LARGE_WAN = {"dim": 5120, "num_heads": 40, "ffn_dim": 13824}
+"""Of the models with 14 billion weights (config.json of Wan2.1-T2V-14B)."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,18 @@ class FluxBlock(_OfClip):
 
 @dataclass(frozen=True)
 class WanBlock(_OfClip):
-    """A block of the model with 1.3 billion weights."""
+    """sizes: None stands for those of the model with 1.3 billion weights."""
+
+    sizes: dict[str, Any] | None = field(default=None, hash=False)
 
     def prepare(self, device: torch.device, dtype: torch.dtype) -> Prepared:
         kind: dict[str, Any] = {"device": device, "dtype": dtype}
-        width, heads, length = WAN["dim"], WAN["num_heads"], self.clip.stream.length
+        sizes = self.sizes or WAN
+        width, heads, length = sizes["dim"], sizes["num_heads"], self.clip.stream.length
         block = WanAttentionBlock(
             "t2v_cross_attn",
             width,
-            WAN["ffn_dim"],
+            sizes["ffn_dim"],
             heads,
             cross_attn_norm=True,
             operation_settings={"operations": OPERATIONS, **kind},
