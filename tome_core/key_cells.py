@@ -45,12 +45,12 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class KeyCells:
-    """Of several sets. The tokens of a cell follow each other.
+    """The cells of one or several sets. In ``tokens`` those of each cell follow each other.
 
     Args:
         layouts: of the sets. Their keys come one after the other, N of all rows together.
-        places: (M,) int64, of so many each draw takes one; where cells are not whole, a token has
-            several places.
+        places: (M,) int64, how many places each draw chooses from; where cells are not whole, a
+            token has several places.
         strides: (M,) int64, how far a draw moves on from turn to turn; all places come before one
             comes again.
         draw: (N,) int64, the draw that each key comes from.
@@ -73,8 +73,10 @@ class KeyCells:
 def list_key_cells(
     axes: Axes, before: int, sets: tuple[KeySet, ...], device: torch.device
 ) -> KeyCells:
-    """All rows that differ in time alone share their draws: errors that change from frame to frame
-    would flicker.
+    """The cells of all sets.
+
+    Rows of tiles that differ in time alone share their draws: errors that change from frame to
+    frame would flicker.
 
     before: tokens of the sequence before those of the picture.
     """

@@ -12,10 +12,10 @@ from .window_heads import Heads
 from .window_plan import WindowPlan
 
 SHARE, SHARES = 3.0, {"cpu": 0.0}
-"""By device: so many heads are computed together that what is copied for them takes at most this
-share of the queries; one at least. With more heads at a time a GPU starts fewer kernels, and by the
-estimates of docs/speed.md blocks need at most 1.05 times plain's memory. A processor is faster with
-one: 13.1 s in place of 15.4 s with four heads (Flux 2048 x 2048, one thread)."""
+"""How much may be copied at a time, in multiples of all queries, by device. As many heads are
+computed together as fit into this, and at least one. With more heads at a time a GPU starts fewer
+kernels, and by the estimates of docs/speed.md blocks need at most 1.05 times plain's memory. A
+processor is faster with one head, see docs/tried.md."""
 
 
 def attend_windows(
@@ -54,7 +54,8 @@ def attend_windows(
 def count_heads(plan: WindowPlan, heads: int) -> int:
     """How many heads are computed together."""
     tokens = plan.queries.numel()
-    # The queries, the outputs until then, and of one set queries in another order, keys and values.
+    # In memory while one set is computed: the queries, and once more in the order of the set, the
+    # outputs until then, and the set's keys and values.
     of_sets = (
         2 * keys.numbers.shape[1:].numel() + (number + 3) * tokens
         for number, keys in enumerate(plan.sets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -57,7 +57,7 @@ class FluxBlock(_OfClip):
 class WanBlock(_OfClip):
     """sizes: None stands for those of the model with 1.3 billion weights."""
 
-    sizes: dict[str, Any] | None = field(default=None, hash=False)
+    sizes: dict[str, Any] | None = None
 
     def prepare(self, device: torch.device, dtype: torch.dtype) -> Prepared:
         kind: dict[str, Any] = {"device": device, "dtype": dtype}
