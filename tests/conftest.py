@@ -24,6 +24,11 @@ def _put_comfyui_on_path() -> None:
     if not comfyui:
         raise RuntimeError("COMFYUI_PATH is not set: run the tests by `python -m devtools test`")
     sys.path.insert(0, comfyui)
+    import torch
+
+    if not torch.cuda.is_available():
+        # Before anything imports Triton: its functions then run on a CPU.
+        os.environ["TRITON_INTERPRET"] = "1"
     from comfy.cli_args import args
 
     args.cpu = True

@@ -51,10 +51,11 @@ class DrawnKeys:
 
 def draw_keys(
     axes: Axes, before: int, sets: tuple[KeySet, ...], draws: Draws, count: int
-) -> tuple[DrawnKeys, ...]:
+) -> tuple[Tensor, tuple[DrawnKeys, ...]]:
     """Keys of several sets: stratified sampling, as ``Cells.draw`` does it for whole pictures.
 
-    All sets are drawn at once, since on a GPU each operation costs a launch.
+    All sets are drawn at once, since on a GPU each operation costs a launch. Returns all keys of
+    the S draws, (S, N) int64, and the same keys set by set.
 
     Args:
         before: tokens of the sequence before those of the picture.
@@ -66,7 +67,7 @@ def draw_keys(
     place = cells.first + drawn.index_select(1, cells.draw)  # (S, N)
     numbers = cells.tokens[place] + cells.along
     of_sets = numbers.split([each.rows * each.keys for each in cells.layouts], dim=1)
-    return tuple(
+    return numbers, tuple(
         DrawnKeys(layout, own.unflatten(1, (layout.rows, layout.keys)))
         for layout, own in zip(cells.layouts, of_sets, strict=True)
     )

@@ -19,10 +19,6 @@ from .query_groups import choose_for_groups
 from .streams import Stream
 from .tile_matching import match_tiles
 
-LEAST_FOR_MERGING = {"cuda": 1024}
-"""By device: with fewer tokens merging gains nothing by the same estimates, even where launches
-hide. Token Downsample starts few kernels and has no such limit."""
-
 LEAST_TOKENS = 32
 LEAST_SHARE = 1 / 8
 """Below these, planning and copying cost more than shorter attention saves (one
@@ -40,7 +36,7 @@ def plan_merging(
     grid = stream.grid
     kept = _count_kept(grid, settings)
     merged = grid.tokens - kept
-    if grid.tokens < LEAST_FOR_MERGING.get(draws.device.type, LEAST_TOKENS):
+    if grid.tokens < LEAST_TOKENS:
         return Skipped(f"{grid.tokens} tokens are too few for merging to pay")
     if merged < LEAST_SHARE * grid.tokens:
         return Skipped(f"merging {merged} of {grid.tokens} tokens costs more than it saves")

@@ -16,6 +16,7 @@ from .draws import Draws
 from .grid import TokenGrid
 from .merge_planning import downsample_keys, plan_merging
 from .merge_settings import MergeSettings
+from .payoff import find_least
 from .plan import Plan, Skipped
 from .query_groups import MOST_GROUPS, choose_for_groups
 from .settings import Part, Settings
@@ -36,6 +37,9 @@ class LayerTokens:
         downsample, resolutions: see ``Settings.find_parts``.
         local_window: side of the box of exact keys around each tile of queries, 0: none.
         most_groups: that merged queries are split into.
+        channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
+        by_number: attention in windows will read keys by their numbers, where they lie. A GPU then
+            starts few kernels, and tiles may have any number of queries.
     """
 
     stream: Stream
@@ -45,6 +49,15 @@ class LayerTokens:
     resolutions: tuple[int, ...] = (1,)
     local_window: int = 0
     most_groups: int = MOST_GROUPS
+    by_number: bool = False
+    channels: int = 0
+
+    def explain_loss(self, kind: str) -> str:
+        """Why "merging" or "downsampling" does not pay here, empty where it does."""
+        flops = 4 * self.stream.length**2 * self.channels
+        if not self.channels or flops >= find_least(kind, self.draws.device):
+            return ""
+        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU"
 
 
 AnyPlan = Plan | WindowPlan
@@ -76,6 +89,8 @@ def _plan_keys(settings: Settings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan
 
 @plan_layer.register
 def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skipped:
+    if loss := layer.explain_loss("merging"):
+        return Skipped(loss)
     return plan_merging(settings, layer.stream, layer.find_metric, layer.draws)
 
 
@@ -93,9 +108,14 @@ def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> AnyP
     smaller = _shrink(grid, settings, settings.find_factor(layer.downsample, layer.resolutions))
     if smaller == grid:
         return Skipped(f"{grid.tokens} tokens are within the factor and max_tokens already")
+    loss = layer.explain_loss("downsampling")
+    if loss and not settings.local_window:
+        return Skipped(f"{loss}; with a size as local_window they are reduced")
 
     if layer.local_window and (
-        plan := plan_windows(settings, stream, smaller, layer.local_window, draws)
+        plan := plan_windows(
+            settings, stream, smaller, layer.local_window, draws, by_number=layer.by_number
+        )
     ):
         return plan
     if settings.method in DRAWN:

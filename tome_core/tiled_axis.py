@@ -72,21 +72,18 @@ Axes = tuple[TiledAxis, TiledAxis, TiledAxis]
 """Frames, rows and columns."""
 
 
-QUERIES_AT_ONCE = {"cuda": 128}
-"""By device: how many queries its fastest kernel computes at once, whether there are as many or
-not. (FlashAttention 2 with up to 128 channels.)"""
-
-
-def fit_axes(grid: TokenGrid, side: int, device: torch.device) -> Axes:
+def fit_axes(grid: TokenGrid, side: int, at_once: int = 1) -> Axes:
     """In time a box is two fifths as long: a frame of a video's latent is several of the video.
 
-    Tiles are higher where the device would compute more queries than they have. Most sets are
+    Tiles are higher where a kernel would compute more queries than they have. Most sets are
     copied once for each row of tiles, so higher ones need fewer copies than wider ones.
+
+    at_once: how many queries the kernel computes at once.
     """
     axes = [
         TiledAxis.fit(length, each)
         for length, each in zip(grid.sides, (ceil(side * 2 / 5), side, side), strict=True)
     ]
     queries = axes[0].tile * axes[1].tile * axes[2].tile
-    joined = ceil(QUERIES_AT_ONCE.get(device.type, 1) / queries)
+    joined = ceil(at_once / queries)
     return axes[0], TiledAxis.fit(grid.height, side, joined), axes[2]

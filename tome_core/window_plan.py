@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ class WindowPlan:
     Args:
         stream: the sequence that attention reads.
         axes: tiles and boxes along frames, rows and columns.
+        drawn: (S, N) int64, the keys of ``sets`` and of ``of_others`` in each of S draws.
         sets: the keys that the picture's queries read; each token of the picture is in one set.
         of_others: the keys of the picture that all other queries read; None where there are none.
 
@@ -32,6 +33,7 @@ class WindowPlan:
 
     stream: Stream
     axes: Axes
+    drawn: Tensor
     sets: tuple[DrawnKeys, ...]
     of_others: DrawnKeys | None
 
@@ -64,13 +66,23 @@ class WindowPlan:
         return _number_queries(self.axes, self.stream.before, self.device)[1]
 
     @property
+    def owned(self) -> Tensor:
+        """The tokens of each tile, -1 for those that an earlier tile has, too. (T, Q) int32."""
+        return _number_owned(self.axes, self.stream.before, self.device)
+
+    @cached_property
+    def read(self) -> Tensor:
+        """``drawn``, then all tokens that are not of the picture. (S, N + n) int32."""
+        return torch.cat([self.drawn, self.others.expand(len(self.drawn), -1)], dim=1).int()
+
+    @property
     def others(self) -> Tensor:
         """The tokens that are not of the picture, (n,) int64."""
         return self.stream.number_others(self.device)
 
     @property
     def device(self) -> torch.device:
-        return self.sets[0].numbers.device
+        return self.drawn.device
 
 
 @lru_cache(maxsize=32)
@@ -93,3 +105,12 @@ def _number_queries(axes: Axes, before: int, device: torch.device) -> tuple[Tens
         for (f, y, x), side in zip((tile_of, inside), sides, strict=True)
     )
     return numbers + before, tile * numbers.shape[1] + within
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_owned(axes: Axes, before: int, device: torch.device) -> Tensor:
+    queries, places = _number_queries(axes, before, device)
+    owned = torch.full((queries.numel(),), -1, dtype=torch.int32, device=device)
+    tokens = torch.arange(len(places), dtype=torch.int32, device=device) + before
+    return owned.index_copy(0, places, tokens).view(queries.shape)

@@ -21,39 +21,53 @@ factor 4 (small trained Flux, 64 x 64 tokens, 8 steps, 8 pictures). Little would
 few such queries."""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
-"""By device: with fewer tokens local windows gain nothing by the estimates of docs/speed.md, since
-they start more than 100 kernels: at 4,096 tokens a block is 0.93x and 0.72x as fast, or 0.99x and
-0.96x where launches hide. Where the user asks for a window, it is there all the same."""
+"""By device: with fewer tokens local windows gain nothing there unless keys are read by number,
+since more than 100 kernels are started. Where the user asks for a window, it is there all the same.
+"""
+
+QUERIES_AT_ONCE = {"cuda": 128}
+"""By device: how many queries PyTorch's fastest kernel computes at once, whether there are as many
+or not. (FlashAttention 2 with up to 128 channels.)"""
 
 
 def plan_windows(
-    settings: DownsampleSettings, stream: Stream, smaller: TokenGrid, side: int, draws: Draws
+    settings: DownsampleSettings,
+    stream: Stream,
+    smaller: TokenGrid,
+    side: int,
+    draws: Draws,
+    *,
+    by_number: bool = False,
 ) -> WindowPlan | Skipped | None:
     """The plan of a layer in which all keys near a query stay.
 
     Args:
         smaller: the grid of the keys that would be kept without a window.
         side: of the box of exact keys around each tile of queries, in tokens.
+        by_number: see ``LayerTokens``.
 
     None where windows would keep more than ``max_tokens`` or all tokens.
     """
     grid = stream.grid
-    least = LEAST_FOR_WINDOWS.get(draws.device.type, 0) if settings.local_window is None else 0
+    device = draws.device.type
+    asked_for = by_number or settings.local_window is not None
+    least = 0 if asked_for else LEAST_FOR_WINDOWS.get(device, 0)
     if grid.tokens < least:
         return Skipped(
-            f"{grid.tokens} tokens are too few for local windows to pay on a GPU, by an estimate; "
-            f"with another local_window than auto the layer is reduced"
+            f"{grid.tokens} tokens are too few for local windows to pay on a GPU without Triton; "
+            f"with a size as local_window they are reduced"
         )
-    axes = fit_axes(grid, side, draws.device)
+    axes = fit_axes(grid, side, 1 if by_number else QUERIES_AT_ONCE.get(device, 1))
     temporal_factor = grid.frames / smaller.frames
     factor = sqrt(grid.height * grid.width / (smaller.height * smaller.width))
     sets = list_key_sets(axes, factor, temporal_factor)
     anywhere = KeySet(("all", "all", "all"), min(OF_OTHERS, factor**2) * temporal_factor)
     of_each = (*sets, anywhere) if stream.others else sets
     count = DRAWS if settings.groups_queries else 1
-    drawn = draw_keys(axes, stream.before, of_each, draws, count)
+    numbers, drawn = draw_keys(axes, stream.before, of_each, draws, count)
     of_picture = drawn[: len(sets)]
     kept = sum(keys.window for keys in of_picture)
     if kept >= grid.tokens or (settings.max_tokens and kept > settings.max_tokens):
         return None
-    return WindowPlan(stream, axes, of_picture, drawn[-1] if stream.others else None)
+    of_others = drawn[-1] if stream.others else None
+    return WindowPlan(stream, axes, numbers, of_picture, of_others)

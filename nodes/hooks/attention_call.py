@@ -19,8 +19,8 @@ from ...tome_core.proportional import (
     make_additive,
 )
 from ...tome_core.tokens import join_heads
-from ...tome_core.window_attention import attend_windows
 from ...tome_core.window_plan import WindowPlan
+from . import kernel_choice
 from .run_report import RunReport
 
 Attention = Callable[..., Tensor]
@@ -60,7 +60,7 @@ NOT_WEIGHTED = (
 def explain_no_window(earlier: Attention | None) -> str:
     """Why attention cannot be computed in local windows, empty where it can.
 
-    It then takes PyTorch's own kernels, whichever of ComfyUI's functions was to be called.
+    It then takes other kernels, whichever of ComfyUI's functions was to be called.
 
     earlier: the attention that another node put in place, which is called in any case.
     """
@@ -151,11 +151,19 @@ class AttentionCall:
         out = rearrange(out, "b g n (h d) -> b g n h d", h=heads)
         return out[..., :channels].flatten(3)
 
+    def run_weighed(self, sizes: Tensor) -> Tensor:
+        """What ``run_with_mask`` gives, by our own kernel."""
+        scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
+        out = kernel_choice.attend_weighed(self.q, self.k, self.v, sizes, scale)
+        return out if self.skip_output_reshape else join_heads(out)[:, None]
+
     def run_in_windows(self, plan: WindowPlan) -> Tensor:
-        """As ``run``, by PyTorch's own kernels, with near keys exact and far keys drawn."""
+        """As ``run``, with near keys exact and far keys drawn."""
         scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
         mask = None if self.mask is None else make_additive(self.mask, self.q.dtype)
-        out = attend_windows(plan, self.q, self.k, self.v, mask, scale)  # (B, H, Nq, D)
+        out = kernel_choice.attend_windows(
+            plan, self.q, self.k, self.v, mask, scale
+        )  # (B, H, Nq, D)
         return out if self.skip_output_reshape else join_heads(out)[:, None]
 
 
@@ -173,7 +181,7 @@ class AttentionFunction:
         run = partial(self.earlier, self.function) if self.earlier else self.function
         return run(*args, **kwargs)
 
-    def choose_weighting(self, call: AttentionCall) -> Literal["mask", "channels"] | None:
+    def choose_weighting(self, call: AttentionCall) -> Literal["mask", "channels", "kernel"] | None:
         """How keys are given their sizes; None where the function may accept neither.
 
         On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
@@ -183,6 +191,9 @@ class AttentionFunction:
         if self.earlier:
             return "mask" if call.mask is not None or free else None
         name = self._find_name(call)
+        unmasked = name == "attention_pytorch" and call.mask is None
+        if unmasked and kernel_choice.pays(call.q, call.k, call.v):
+            return "kernel"
         fits = count_channels(call.q.shape[-1]) <= MOST_CHANNELS
         if name in TAKE_MASKS and (call.mask is not None or free):
             return "mask"
@@ -210,6 +221,8 @@ class AttentionFunction:
         if sizes is None:
             return call.run(self)
         weighting = self.choose_weighting(call)
+        if weighting == "kernel":
+            return call.run_weighed(sizes)
         if weighting == "mask":
             return call.run_with_mask(self, sizes)
         if weighting == "channels":

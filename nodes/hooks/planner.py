@@ -16,6 +16,7 @@ from ...tome_core.query_groups import QueryGroups
 from ...tome_core.settings import PARTS, Part, Settings
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
+from . import kernel_choice
 from .model_call import ModelCall, SharedPlans
 
 
@@ -87,6 +88,7 @@ def plan_attention(
     device: torch.device,
     find_metric: Callable[[], Tensor],
     no_window: str,
+    channels: int,
 ) -> LayerPlans | None:
     """Plans for one layer in one call, None where nothing is reduced; both are reported.
 
@@ -96,10 +98,12 @@ def plan_attention(
         device: where the plans are used.
         find_metric: gives (B, N, C), the picture's tokens that are compared.
         no_window: why the layer can have no local window, empty where it can.
+        channels: of a token in attention.
     """
     if any("queries" in parts for parts in acting.values()):
         no_window = "Token Merge reduces its queries"
     report, length = call.run.report, stream.length
+    lack = kernel_choice.explain_lack(device)
     plans: dict[Part, Any] = {}
     sizes = None
     for settings, parts in acting.items():
@@ -116,6 +120,8 @@ def plan_attention(
             call.stack.resolutions,
             0 if no_window else local_window,
             layer.most_groups,
+            by_number=not lack,
+            channels=channels,
         )
         found = (
             _share_plans(call, settings, parts, layer, tokens)
@@ -135,6 +141,8 @@ def plan_attention(
         return None
     queries, keys = plans.get("queries"), plans.get("keys and values")
     window = keys if keys and keys.window else None
+    if window and lack and device.type == "cuda":
+        report.notes.add(f"local windows are slower than they could be: {lack}")
     keys = None if window else keys
     groups = None
     if keys and keys.groups > 1:

@@ -11,8 +11,8 @@ from token_merge.tome_core import (
     LayerTokens,
     Stream,
     TokenGrid,
-    tiled_axis,
     window_attention,
+    window_planning,
 )
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.tiled_axis import TiledAxis, fit_axes
@@ -88,27 +88,25 @@ def test_queries_are_in_the_middle_of_their_box():
 
 
 def test_a_box_is_at_most_half_as_long_as_the_grid_and_two_fifths_as_long_in_time():
-    assert [axis.box for axis in fit_axes(TokenGrid(64, 20, 5), 16, CPU)] == [3, 16, 10]
-    assert [axis.box for axis in fit_axes(TokenGrid(30, 52, 21), 12, CPU)] == [5, 12, 12]
+    assert [axis.box for axis in fit_axes(TokenGrid(64, 20, 5), 16)] == [3, 16, 10]
+    assert [axis.box for axis in fit_axes(TokenGrid(30, 52, 21), 12)] == [5, 12, 12]
 
 
 def test_a_gpus_tiles_have_as_many_queries_as_its_kernel_computes_at_once():
     def count_queries(grid):
-        frames, rows, columns = fit_axes(grid, 12, torch.device("cuda"))
+        frames, rows, columns = fit_axes(grid, 12, 128)
         return frames.tile, rows.tile, columns.tile
 
     assert count_queries(TokenGrid(64, 64)) == (1, 16, 8)
     assert count_queries(TokenGrid(30, 52, 21)) == (3, 8, 8)
-    assert fit_axes(TokenGrid(64, 64), 12, torch.device("cuda"))[1].box == 20
+    assert fit_axes(TokenGrid(64, 64), 12, 128)[1].box == 20
     # Where no higher box fits, they stay as they are.
-    assert fit_axes(TokenGrid(32, 32), 12, torch.device("cuda")) == fit_axes(
-        TokenGrid(32, 32), 12, CPU
-    )
+    assert fit_axes(TokenGrid(32, 32), 12, 128) == fit_axes(TokenGrid(32, 32), 12)
 
 
 @pytest.mark.parametrize("grid", [TokenGrid(40, 9), TokenGrid(64, 20)], ids=str)
 def test_attention_with_a_gpus_tiles_is_that_of_the_keys_each_query_reads(grid, monkeypatch):
-    monkeypatch.setitem(tiled_axis.QUERIES_AT_ONCE, "cpu", 128)
+    monkeypatch.setitem(window_planning.QUERIES_AT_ONCE, "cpu", 128)
     plan = make_plan(grid, 3, 2)
     assert plan.axes[1].tile > plan.axes[2].tile
     q, k, v = make_tensors(plan)

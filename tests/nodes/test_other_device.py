@@ -8,41 +8,10 @@ import pytest
 import torch
 from support.other_device import DEVICE, OtherDevice
 from support.other_device_run import check_stays, put_on_other_device, run_on_both
-from token_merge.tome_core import merge_planning, window_planning
+from support.settings_tried import DOWNSAMPLE, MERGE, ON_UNETS
+from token_merge.tome_core import payoff, window_planning
 
 from benchmarks.speed.cost.stand_in_gpu import GpuTensor
-
-MERGE = {
-    "default": {},
-    "global": {"matching": "global"},
-    "k-th": {"matching": "k-th"},
-    "random": {"matching": "random"},
-    "first of each cell": {"random_destinations": False},
-    "queries": {"target": "queries"},
-    "keys and values": {"target": "keys and values"},
-    "unweighted": {"proportional_attention": False},
-    "plans kept": {"refresh_steps": 2},
-    "budget": {"max_tokens": 100},
-}
-ON_UNETS = {
-    "toma": {"matching": "toma"},
-    "cross-attention and MLP": {"merge_cross_attention": True, "merge_mlp": True},
-}
-DOWNSAMPLE = {
-    "default": {},
-    "stratified": {"method": "stratified", "local_window": "off"},
-    "interleaved": {"local_window": "off"},
-    "window": {"local_window": "8"},
-    "stratified window": {"method": "stratified", "local_window": "8"},
-    "nearest": {"method": "nearest"},
-    "nearest-exact": {"method": "nearest-exact"},
-    "bilinear": {"method": "bilinear"},
-    "area": {"method": "area"},
-    "max": {"method": "max"},
-    "unweighted": {"proportional_attention": False},
-    "not whole": {"factor": 2.75},
-    "budget": {"max_tokens": 100},
-}
 
 
 @pytest.mark.parametrize("model", ["SD15", "SDXL", "Flux"])
@@ -89,9 +58,9 @@ def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
 def test_a_gpu_merges_no_few_tokens(unet, token_merge, denoise, messages, monkeypatch):
     sample = partial(denoise, size=(32, 31), steps=1)
     model = put_on_other_device(token_merge(unet("SD15")), monkeypatch)
-    monkeypatch.setattr(merge_planning, "LEAST_FOR_MERGING", {"cuda": 1024})
+    monkeypatch.setattr(payoff, "LEAST_FLOPS", {"merging": 3e11})
     sample(model)
-    assert "992 tokens are too few for merging to pay" in messages()[0]
+    assert "992 tokens are too few for merging to pay on this GPU" in messages()[0]
 
 
 def wait(x):

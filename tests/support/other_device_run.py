@@ -10,7 +10,7 @@ import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.tome_core import merge_planning, window_planning
+from token_merge.tome_core import payoff, window_planning
 from torch import Tensor
 
 from .operation_record import Operation, OperationRecord
@@ -86,7 +86,7 @@ def _watch(
 def reduce_few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU, too: the models here are small."""
     monkeypatch.setattr(window_planning, "LEAST_FOR_WINDOWS", {})
-    monkeypatch.setattr(merge_planning, "LEAST_FOR_MERGING", {})
+    monkeypatch.setattr(payoff, "LEAST_FLOPS", {})
 
 
 def call_on(device: OtherDevice, apply_model: Any, call: dict[str, Any]) -> Any:

@@ -165,8 +165,9 @@ def _plan(
         return stream.take_picture(arranged.k).mean(dim=1)
 
     no_window = explain_no_window(call.earlier)
+    channels = tensors.heads * tensors.q.shape[3]
     plans = plan_attention(
-        call.model, acting, block, stream, tensors.k.device, find_metric, no_window
+        call.model, acting, block, stream, tensors.k.device, find_metric, no_window, channels
     )
     return None if plans is None else (plans, arranged, arrangement)
 

@@ -71,7 +71,9 @@ def reduce_self_attention(
         return n, context, value
     grid = TokenGrid.from_activations(extra_options["activations_shape"])
     no_window = explain_no_window(call.earlier)
-    plans = plan_attention(call.model, acting, layer, Stream(grid), n.device, lambda: n, no_window)
+    plans = plan_attention(
+        call.model, acting, layer, Stream(grid), n.device, lambda: n, no_window, n.shape[2]
+    )
     if plans is None:
         return n, context, value
     # Without the plan of the keys, which must be gone when memory peaks in the MLP.

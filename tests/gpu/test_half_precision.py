@@ -1,0 +1,55 @@
+"""In fp16 and bf16 a real GPU takes its fast kernels, and ours is as near to float32 as plain."""
+
+from __future__ import annotations
+
+import pytest
+from support.real_gpu import run_on_cpu_and_gpu
+from support.typed_models import MODELS, TYPES
+
+DOWNSAMPLE = {
+    "interleaved": {"local_window": "off"},
+    "stratified": {"local_window": "off", "method": "stratified"},
+    "window": {"local_window": "8"},
+    "area": {"method": "area"},
+}
+MERGE = {
+    "merged keys": {},
+    "queries": {"target": "queries"},
+    "downsampled keys": {"target": "queries, downsampled keys and values"},
+}
+
+BESIDE_PLAIN = 1.3
+"""Most error of Token Downsample, as a share of plain's on the same GPU."""
+
+BESIDE_CPU = 1.5
+"""Most error of Token Merge, as a share of that on the CPU, where rounding tips choices, too."""
+
+
+def find_errors(model, exact_model, name, monkeypatch):
+    """On the CPU and on the GPU, as shares of the float32 result."""
+    exact = run_on_cpu_and_gpu(exact_model, MODELS[name].sample, monkeypatch).outputs[0].double()
+    outputs = run_on_cpu_and_gpu(model, MODELS[name].sample, monkeypatch).outputs
+    return [((each.double() - exact).norm() / exact.norm()).item() for each in outputs]
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize("inputs", DOWNSAMPLE.values(), ids=DOWNSAMPLE)
+@pytest.mark.parametrize("name", MODELS)
+def test_downsampling_is_as_near_as_plain(name, inputs, types, token_downsample, monkeypatch):
+    model, exact = MODELS[name].build(types), MODELS[name].build_exact(types)
+    _, plain = find_errors(model, exact, name, monkeypatch)
+    reduced = (token_downsample(each, **inputs) for each in (model, exact))
+    _, ours = find_errors(*reduced, name, monkeypatch)
+    assert ours < BESIDE_PLAIN * plain
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
+@pytest.mark.parametrize("name", MODELS)
+def test_merging_is_as_near_as_on_the_cpu(name, inputs, types, tome, monkeypatch):
+    reduced = (
+        tome(each, **inputs)
+        for each in (MODELS[name].build(types), MODELS[name].build_exact(types))
+    )
+    cpu, gpu = find_errors(*reduced, name, monkeypatch)
+    assert gpu < BESIDE_CPU * cpu

@@ -1,0 +1,51 @@
+"""Our kernel on a real GPU, compiled."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.window_reference import attend_densely
+from token_merge.nodes.hooks import kernel_choice
+from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core.planning import plan_layer
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    device = torch.device("cuda", 0)
+    if lack := kernel_choice.explain_lack(device):
+        pytest.skip(lack)
+    return device
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("channels", [40, 64, 128])
+@pytest.mark.parametrize("grid", [TokenGrid(40, 50), TokenGrid(12, 14, 6)], ids=str)
+def test_windows_are_those_of_the_reference(grid, channels, dtype, gpu):
+    stream = Stream(grid, 37, 5)
+    draws = Draws((7,), gpu, 3)
+    layer = LayerTokens(stream, None, draws, local_window=12, by_number=True)
+    plan = plan_layer(DownsampleSettings(), layer)
+    size = (3, 2, 3, stream.length, channels)
+    q, k, v = torch.randn(size, device=gpu).to(dtype)
+    found = kernel_choice.attend_windows(plan, q, k, v, None, channels**-0.5)
+    draws = Draws((7,), torch.device("cpu"), 3)
+    layer = LayerTokens(stream, None, draws, local_window=12, by_number=True)
+    plan = plan_layer(DownsampleSettings(), layer)
+    exact = [x.cpu().double() for x in (q, k, v)]
+    expected = attend_densely(plan, *exact, None, channels**-0.5)
+    error = (found.cpu().double() - expected).norm() / expected.norm()
+    assert error < torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("channels", [64, 128])
+def test_keys_weigh_as_many_tokens_as_they_stand_for(channels, dtype, gpu):
+    q = torch.randn(2, 4, 500, channels, device=gpu).to(dtype)
+    k, v = torch.randn(2, 2, 4, 300, channels, device=gpu).to(dtype)
+    sizes = torch.randint(1, 9, (2, 300), device=gpu)
+    found = kernel_choice.attend_weighed(q, k, v, sizes, 0.1)
+    exact = [x.double() for x in (q, k, v)]
+    bias = sizes.log()[:, None, None].double().expand(-1, 4, 500, -1)
+    expected = torch.nn.functional.scaled_dot_product_attention(*exact, bias, scale=0.1)
+    assert (found.double() - expected).norm() / expected.norm() < torch.finfo(dtype).eps

@@ -1,0 +1,69 @@
+"""A real GPU gives what the CPU gives, and ours waits for it once in a call: to read sigma."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from support.real_gpu import run_on_cpu_and_gpu
+from support.settings_tried import DOWNSAMPLE, MERGE, ON_UNETS
+from support.small_models import IMAGES, VIDEOS, SampleRequest
+from support.unet_sampling import sample
+from support.unets import build_unet
+
+UNETS = ["SD15", "SDXL", "Flux"]
+
+
+def check_same(model, plain, sample_with, monkeypatch):
+    """plain: the model without a node, whose results differ a little, too."""
+    both = run_on_cpu_and_gpu(model, sample_with, monkeypatch)
+    assert len(both.waits) <= 1, both.waits
+    without = run_on_cpu_and_gpu(plain, sample_with, monkeypatch)
+    most = 1e-3 + 2 * find_difference(*without.outputs)
+    assert find_difference(*both.outputs) < most
+
+
+def find_difference(here, there):
+    return (here - there).abs().max().item()
+
+
+@pytest.mark.parametrize("model", UNETS)
+@pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
+def test_merging(model, inputs, token_merge, monkeypatch):
+    one_step = partial(sample, size=(32, 32), steps=1)
+    plain = build_unet(model)
+    check_same(token_merge(plain, **inputs), plain, one_step, monkeypatch)
+
+
+def test_cross_attention_and_mlp(token_merge, monkeypatch):
+    plain, one_step = build_unet("SD15"), partial(sample, size=(32, 32), steps=1)
+    reduced = token_merge(plain, **ON_UNETS["cross-attention and MLP"])
+    check_same(reduced, plain, one_step, monkeypatch)
+
+
+def test_toma_chooses_other_tokens_as_good(token_merge, monkeypatch):
+    """It chooses one token after the other, and rounding tips a choice; then all later ones differ.
+
+    So both are as far from plain.
+    """
+    plain, one_step = build_unet("SD15"), partial(sample, size=(32, 32), steps=1)
+    both = run_on_cpu_and_gpu(token_merge(plain, **ON_UNETS["toma"]), one_step, monkeypatch)
+    without = run_on_cpu_and_gpu(plain, one_step, monkeypatch).outputs[0]
+    here, there = ((each - without).norm().item() for each in both.outputs)
+    assert here / 1.5 < there < here * 1.5
+
+
+@pytest.mark.parametrize("model", UNETS)
+@pytest.mark.parametrize("inputs", DOWNSAMPLE.values(), ids=DOWNSAMPLE)
+def test_downsampling(model, inputs, token_downsample, monkeypatch):
+    one_step = partial(sample, size=(33, 40), steps=1)
+    plain = build_unet(model)
+    check_same(token_downsample(plain, **inputs), plain, one_step, monkeypatch)
+
+
+@pytest.mark.parametrize("node", ["merge", "downsample"])
+@pytest.mark.parametrize("family", [*IMAGES, *VIDEOS], ids=str)
+def test_families(family, node, token_merge, token_downsample, monkeypatch):
+    plain = family.build()
+    model = (token_merge if node == "merge" else token_downsample)(plain)
+    check_same(model, plain, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)
