@@ -18,7 +18,7 @@ PARTS = (
     "cost",
 )
 DESCRIPTION = "Measures the nodes against their peers and the limit of each setting."
-CLIPS = ("flux-1024", "flux-2048", "wan-480p", "wan-720p")
+CLIPS = ("flux-1024", "flux-1536", "flux-2048", "wan-480p", "wan-720p")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

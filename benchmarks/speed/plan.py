@@ -76,7 +76,8 @@ CPU_CLIPS = (
     Clip("wan-720p", WAN_SHAPED, 720, 1280, 1, 1, frames=81, warm_up=False, is_long=True),
 )
 CUDA_CLIPS = tuple(
-    replace(clip, rounds=10, attention_rounds=20, warm_up=True, is_long=False) for clip in CPU_CLIPS
+    replace(clip, rounds=10, attention_rounds=20, warm_up=True, is_long=False)
+    for clip in (CPU_CLIPS[0], Clip("flux-1536", FLUX_SHAPED, 1536, 1536, 1, 1), *CPU_CLIPS[1:])
 )
 QUICK_CLIPS = (
     Clip("flux-1024", FLUX_SHAPED, 128, 128, 1, 2, prompt_tokens=12),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
+from token_merge.nodes.hooks import kernel_choice
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
@@ -43,6 +44,7 @@ def run_on_cpu_and_gpu(
             found.append(BothResults((here, there), waits))
         return here
 
+    kernel_choice.explain_lack(GPU)  # what is done once in a process makes no call wait then
     take_pytorch_attention(monkeypatch)
     tell_free_memory_of_both(monkeypatch)
     reduce_few_tokens(monkeypatch)
