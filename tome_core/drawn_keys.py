@@ -22,7 +22,7 @@ class DrawnKeys:
 
     Args:
         layout: how they follow each other.
-        numbers: (S, R, n) int64, tokens in each of S draws, for each row of tiles.
+        numbers: (S, R, n) int32, tokens in each of S draws, for each row of tiles.
     """
 
     layout: Layout
@@ -55,7 +55,7 @@ def draw_keys(
     """Keys of several sets: stratified sampling, as ``Cells.draw`` does it for whole pictures.
 
     All sets are drawn at once, since on a GPU each operation costs a launch. Returns all keys of
-    the S draws, (S, N) int64, and the same keys set by set.
+    the S draws, (S, N) int32, and the same keys set by set.
 
     Args:
         before: tokens of the sequence before those of the picture.

@@ -55,8 +55,8 @@ class KeyCells:
             comes again.
         draw: (N,) int64, the draw that each key comes from.
         first: (N,) int64, where the places of its cell begin in ``tokens``.
-        tokens: int64, what each place adds to the number of a token.
-        along: (N,) int64, what the windowed axis adds.
+        tokens: int32, what each place adds to the number of a token.
+        along: (N,) int32, what the windowed axis adds.
     """
 
     layouts: tuple[Layout, ...]
@@ -87,8 +87,8 @@ def list_key_cells(
         strides=torch.cat([each.strides for each in cells]),
         draw=_join([each.draw for each in cells], [len(each.places) for each in cells]),
         first=_join([each.first for each in cells], [len(each.tokens) for each in cells]),
-        tokens=torch.cat([each.tokens for each in cells]),
-        along=torch.cat([each.along for each in cells]),
+        tokens=torch.cat([each.tokens for each in cells]).int(),
+        along=torch.cat([each.along for each in cells]).int(),
     )
 
 

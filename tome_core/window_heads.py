@@ -87,7 +87,7 @@ class Heads:
         )
 
     def _find_numbers(self, keys: DrawnKeys) -> Tensor:
-        """The keys that each head reads, one draw after the other. (h or 1, R, n) int64."""
+        """The keys that each head reads, one draw after the other. (h or 1, R, n) int32."""
         draws = len(keys.numbers)
         first = self.some.start % draws
         if draws == 1 or first + len(self.some) <= draws:
@@ -101,7 +101,7 @@ class Heads:
     def _attend(self, q: Tensor, queries: Tensor, numbers: Tensor) -> Part:
         """All queries read the same keys.
 
-        q: (B, h, n, D). queries: (n,) int64. numbers: (h or 1, 1, m) int64, of keys.
+        q: (B, h, n, D). queries: (n,) int64. numbers: (h or 1, 1, m) int32 or int64, of keys.
         """
         k, v = (x.flatten(2, 3) for x in self._take_keys(numbers))
         bias = None
@@ -115,7 +115,7 @@ class Heads:
         return self.q[:, self.some.start : self.some.stop].index_select(2, numbers)
 
     def _take_keys(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values. numbers: (h or 1, R, n) int64. Returns (B, h, R, n, D) of each."""
+        """Keys and values. numbers: (h or 1, R, n) integers. Returns (B, h, R, n, D) of each."""
         rows = self._number_rows(self.k, numbers)
         alike = self.k.shape == self.v.shape and self.k.stride() == self.v.stride()
         rows_of_values = rows if alike else self._number_rows(self.v, numbers)
@@ -131,14 +131,14 @@ class Heads:
     def _take_mask(self, queries: Tensor, keys: Tensor) -> Tensor:
         """What is added to the scores.
 
-        queries: (R, t, Q) int64. keys: (h or 1, R, t, n) int64. Returns (B·h·R, t, Q or 1, n).
+        queries: (R, t, Q) int64. keys: (h or 1, R, t, n) integers. Returns (B·h·R, t, Q or 1, n).
         """
         assert self.mask is not None
         images, heads = self.q.shape[:2]
         mask = self.mask.expand(images, heads, -1, -1)  # (B, H, L or 1, L)
         rows = queries if mask.shape[2] > 1 else torch.zeros_like(queries[..., :1])
         head = self._number_heads(mask.device).view(-1, 1, 1, 1, 1)
-        taken = mask[:, head, rows[..., None], keys[..., None, :]]  # (B, h, R, t, Q or 1, n)
+        taken = mask[:, head, rows[..., None], keys.long()[..., None, :]]  # (B, h, R, t, Q or 1, n)
         # Finite: a part whose keys are all hidden must still give numbers.
         return taken.flatten(0, 2).clamp(min=find_masked(mask.dtype))
 

@@ -24,7 +24,7 @@ class WindowPlan:
     Args:
         stream: the sequence that attention reads.
         axes: tiles and boxes along frames, rows and columns.
-        drawn: (S, N) int64, the keys of ``sets`` and of ``of_others`` in each of S draws.
+        drawn: (S, N) int32, the keys of ``sets`` and of ``of_others`` in each of S draws.
         sets: the keys that the picture's queries read; each token of the picture is in one set.
         of_others: the keys of the picture that all other queries read; None where there are none.
 
@@ -73,7 +73,10 @@ class WindowPlan:
     @cached_property
     def read(self) -> Tensor:
         """``drawn``, then all tokens that are not of the picture. (S, N + n) int32."""
-        return torch.cat([self.drawn, self.others.expand(len(self.drawn), -1)], dim=1).int()
+        if not self.stream.others:
+            return self.drawn
+        others = self.others.int().expand(len(self.drawn), -1)
+        return torch.cat([self.drawn, others], dim=1)
 
     @property
     def others(self) -> Tensor:

@@ -20,7 +20,11 @@ from ...tome_core.tokens import number_between
 from ...tome_core.window_plan import WindowPlan
 
 QUERIES = KEYS = 64
-"""Of a block; the fastest of several choices on an H100."""
+"""Of a block; the fastest of several choices on an H100, as are the stages."""
+
+STAGES_OF_WINDOWS, STAGES_IN_ORDER = 2, 3
+"""How many blocks are on their way from memory at once: where tiles share keys, and where all
+keys are read in their order."""
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -28,10 +32,12 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 def attend_windows(plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """As the function of this name in ``tome_core``, without a mask and in half precision."""
     out = _make_output(q)
-    _attend(out, q, k, v, plan.owned, plan.read, list_blocks_of_picture(plan, KEYS), scale)
+    stages = STAGES_OF_WINDOWS
+    blocks = list_blocks_of_picture(plan, KEYS)
+    _attend(out, q, k, v, plan.owned, plan.read, blocks, scale, stages)
     if plan.of_others:
         queries, blocks = plan.others.int()[None], list_blocks_of_others(plan, KEYS)
-        _attend(out, q, k, v, queries, plan.read, blocks, scale)
+        _attend(out, q, k, v, queries, plan.read, blocks, scale, stages)
     return out
 
 
@@ -43,7 +49,7 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
     """
     out = _make_output(q)
     queries, read = (number_between(0, x.shape[2], q.device).int()[None] for x in (q, k))
-    _attend(out, q, k, v, queries, read, list_weighed_blocks(sizes, KEYS), scale)
+    _attend(out, q, k, v, queries, read, list_weighed_blocks(sizes, KEYS), scale, STAGES_IN_ORDER)
     return out
 
 
@@ -61,6 +67,7 @@ def _attend(
     read: Tensor,
     blocks: KeyBlocks,
     scale: float,
+    stages: int,
 ) -> None:
     """Write the attention of some queries.
 
@@ -96,7 +103,7 @@ def _attend(
         QUERIES=QUERIES,
         KEYS=KEYS,
         num_warps=4,
-        num_stages=2,
+        num_stages=stages,
     )
 
 

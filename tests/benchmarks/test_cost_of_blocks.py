@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from support.gpu_attention import take_pytorch_attention
-from token_merge.tome_core import payoff
 from torch import Tensor
 
 from benchmarks.markdown import replace_table
@@ -31,7 +30,6 @@ settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: sett
 @pytest.fixture(autouse=True)
 def pytorch_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     take_pytorch_attention(monkeypatch)
-    monkeypatch.setattr(payoff, "LEAST_FLOPS", {})  # the blocks here have few tokens
 
 
 BY_PRODUCTS = {"native_layer_norm", "_embedding_bag_forward_only"}

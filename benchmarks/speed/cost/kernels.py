@@ -11,6 +11,8 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from . import own_kernel
+
 NOT_LAUNCHED = {"lift_fresh", "_unsafe_view", "_reshape_alias"}
 """With views, with what begins with "empty" or "new_empty", and with what gives no numbers, these
 are left out: they compute nothing."""
@@ -20,8 +22,9 @@ ATTENTION = (
     "_flash_attention_forward",
     "_efficient_attention_forward",
     "_cudnn_attention_forward",
+    own_kernel.NAME,
 )
-"""How the names of PyTorch's attention kernels begin."""
+"""How the names of PyTorch's attention kernels begin, and of ours."""
 
 HEAD_SIZES = (32, 64, 96, 128, 192, 256)
 """For which FlashAttention 2 has kernels; others compute as many channels as the next of these."""
@@ -79,7 +82,7 @@ def read_kernel(
 ) -> Kernel | None:
     """What the call of ``operation`` that gave ``out`` costs, None where nothing is launched."""
     name = operation._schema.name.split("::")[1]
-    written = list_tensors(out)
+    written = list_tensors(args[0] if name == own_kernel.NAME else out)
     if operation.is_view or name in NOT_LAUNCHED or name.startswith(("empty", "new_empty")):
         return None
     if not any(each.numel() for each in written):
