@@ -75,13 +75,17 @@ class WindowPlan:
         """``drawn``, then all tokens that are not of the picture. (S, N + n) int32."""
         if not self.stream.others:
             return self.drawn
-        others = self.others.int().expand(len(self.drawn), -1)
-        return torch.cat([self.drawn, others], dim=1)
+        return torch.cat([self.drawn, self.owned_by_others.expand(len(self.drawn), -1)], dim=1)
 
     @property
     def others(self) -> Tensor:
         """The tokens that are not of the picture, (n,) int64."""
         return self.stream.number_others(self.device)
+
+    @property
+    def owned_by_others(self) -> Tensor:
+        """The same as one tile. (1, n) int32."""
+        return _number_others(self.stream, self.device)
 
     @property
     def device(self) -> torch.device:
@@ -108,6 +112,12 @@ def _number_queries(axes: Axes, before: int, device: torch.device) -> tuple[Tens
         for (f, y, x), side in zip((tile_of, inside), sides, strict=True)
     )
     return numbers + before, tile * numbers.shape[1] + within
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_others(stream: Stream, device: torch.device) -> Tensor:
+    return stream.number_others(device).int()[None]
 
 
 @lru_cache(maxsize=32)

@@ -6,6 +6,9 @@ none of those that several tiles of queries read is copied.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -16,7 +19,6 @@ from ...tome_core.key_blocks import (
     list_blocks_of_picture,
     list_weighed_blocks,
 )
-from ...tome_core.tokens import number_between
 from ...tome_core.window_plan import WindowPlan
 
 QUERIES = KEYS = 64
@@ -36,8 +38,8 @@ def attend_windows(plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, scale: flo
     blocks = list_blocks_of_picture(plan, KEYS)
     _attend(out, q, k, v, plan.owned, plan.read, blocks, scale, stages)
     if plan.of_others:
-        queries, blocks = plan.others.int()[None], list_blocks_of_others(plan, KEYS)
-        _attend(out, q, k, v, queries, plan.read, blocks, scale, stages)
+        blocks = list_blocks_of_others(plan, KEYS)
+        _attend(out, q, k, v, plan.owned_by_others, plan.read, blocks, scale, stages)
     return out
 
 
@@ -48,9 +50,16 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
     sizes: (B or 1, Nk). Returns (B, H, Nq, D).
     """
     out = _make_output(q)
-    queries, read = (number_between(0, x.shape[2], q.device).int()[None] for x in (q, k))
+    queries, read = (_number_all(x.shape[2], q.device) for x in (q, k))
     _attend(out, q, k, v, queries, read, list_weighed_blocks(sizes, KEYS), scale, STAGES_IN_ORDER)
     return out
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _number_all(tokens: int, device: torch.device) -> Tensor:
+    """(1, tokens) int32."""
+    return torch.arange(tokens, dtype=torch.int32, device=device)[None]
 
 
 def _make_output(q: Tensor) -> Tensor:
@@ -79,32 +88,34 @@ def _attend(
     """
     tiles, of_tile = queries.shape
     images_of_logs = blocks.logs.stride(0) if len(blocks.logs) > 1 else 0
-    _kernel[tiles * triton.cdiv(of_tile, QUERIES), q.shape[1], len(q)](
-        out,
-        q,
-        k,
-        v,
-        queries,
-        read,
-        blocks.starts,
-        blocks.logs,
-        *out.stride()[:3],
-        *q.stride()[:3],
-        *k.stride()[:3],
-        *v.stride()[:3],
-        images_of_logs,
-        of_tile,
-        blocks.starts.shape[1],
-        *read.shape,
-        q.shape[1] // k.shape[1],
-        scale,
-        CHANNELS=q.shape[3],
-        PADDED=max(16, triton.next_power_of_2(q.shape[3])),
-        QUERIES=QUERIES,
-        KEYS=KEYS,
-        num_warps=4,
-        num_stages=stages,
-    )
+    # Unlike PyTorch, Triton does not look where its tensors are.
+    with torch.cuda.device_of(q):
+        _kernel[tiles * triton.cdiv(of_tile, QUERIES), q.shape[1], len(q)](
+            out,
+            q,
+            k,
+            v,
+            queries,
+            read,
+            blocks.starts,
+            blocks.logs,
+            *out.stride()[:3],
+            *q.stride()[:3],
+            *k.stride()[:3],
+            *v.stride()[:3],
+            images_of_logs,
+            of_tile,
+            blocks.starts.shape[1],
+            *read.shape,
+            q.shape[1] // k.shape[1],
+            scale,
+            CHANNELS=q.shape[3],
+            PADDED=max(16, triton.next_power_of_2(q.shape[3])),
+            QUERIES=QUERIES,
+            KEYS=KEYS,
+            num_warps=4,
+            num_stages=stages,
+        )
 
 
 @triton.jit
