@@ -22,7 +22,7 @@ LEAST_CAPABILITY = (8, 0)
 MOST_CHANNELS = 128
 """Of a head. More do not fit there."""
 MOST_NUMBERS = 2**31
-"""Of one image: within it the kernel counts in 32 bits."""
+"""From the first to the last of an image in memory: between them the kernel counts in 32 bits."""
 
 
 def attend_windows(
@@ -45,13 +45,24 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
 
 
 def takes(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether our kernel takes such tensors and runs on their device."""
+    """Whether our kernel takes such tensors and runs on their device.
+
+    It has no gradients, which training a LoRA asks for.
+    """
     return (
         q.dtype in (torch.float16, torch.bfloat16)
         and q.dtype == k.dtype == v.dtype
         and q.shape[3] == v.shape[3] <= MOST_CHANNELS
-        and all(x.stride(3) == 1 and x[0].numel() < MOST_NUMBERS for x in (q, k, v))
+        and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
+        and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
         and not explain_lack(q.device)
+    )
+
+
+def _measure_image(x: Tensor) -> int:
+    """Numbers from the first to the last of an image in memory. x: (B, H, N, D)."""
+    return sum(
+        (side - 1) * stride for side, stride in zip(x.shape[1:], x.stride()[1:], strict=True)
     )
 
 

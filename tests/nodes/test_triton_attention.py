@@ -109,6 +109,7 @@ def test_an_attention_call_in_windows_takes_our_kernel(on_every_device, monkeypa
 
 
 HALF = torch.randn(1, 2, 70, 64).half()
+FAR = torch.empty(1, 2, 2**24 + 1, 64, dtype=torch.float16, device="meta")
 
 
 @pytest.mark.parametrize(
@@ -120,11 +121,19 @@ HALF = torch.randn(1, 2, 70, 64).half()
         (HALF, HALF[..., :32], "fewer channels of values"),
         (HALF.repeat(1, 1, 1, 3), HALF.repeat(1, 1, 1, 3), "too many channels"),
         (HALF.mT.contiguous().mT, HALF, "channels apart in memory"),
+        (HALF, HALF.clone().requires_grad_(), "gradients are asked for"),
+        (HALF, FAR, "too far apart"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_other_tensors_are_left_to_pytorchs_kernels(q, v, why, on_every_device):
     assert kernel_choice.takes(q, q, v) == (not why)
+
+
+def test_values_that_need_no_gradients_just_now_are_taken(on_every_device):
+    learned = HALF.clone().requires_grad_()
+    with torch.no_grad():
+        assert kernel_choice.takes(HALF, HALF, learned)
 
 
 def test_channels_that_would_be_padded_get_their_weights_otherwise(on_every_device):
