@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ...tome_core import window_attention
@@ -55,7 +56,7 @@ def takes(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.shape[3] == v.shape[3] <= MOST_CHANNELS
         and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
         and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
-        and not explain_lack(q.device)
+        and not explain_lack(q.device, q.dtype, q.shape[3])
     )
 
 
@@ -75,12 +76,14 @@ def pays(q: Tensor, k: Tensor, v: Tensor) -> bool:
     return q.shape[3] in (64, 128) and takes(q, k, v)
 
 
-@lru_cache(maxsize=16)
-def explain_lack(device: torch.device) -> str:
+@lru_cache(maxsize=64)
+def explain_lack(
+    device: torch.device, dtype: torch.dtype = torch.float16, channels: int = 64
+) -> str:
     """Why our kernel does not run on a device, empty where it does.
 
-    It is tried once, on few tokens: a driver, a compiler or the installed Triton may not do what it
-    needs.
+    It is tried once with each type and number of channels, on few tokens: a driver, a compiler or
+    the installed Triton may not do what it needs.
     """
     if device.type != "cuda" or not torch.cuda.is_available():
         return "there is no GPU"
@@ -91,7 +94,8 @@ def explain_lack(device: torch.device) -> str:
     except ImportError:
         return "Triton is not installed"
     try:
-        return "" if _works(kernel, device) else "Triton gives other results on this GPU"
+        works = _works(kernel, device, dtype, channels)
+        return "" if works else "Triton gives other results on this GPU"
     except Exception as error:
         return f"Triton does not run here ({(str(error).strip() or repr(error))[:100]})"
 
@@ -102,15 +106,24 @@ def _import_kernel() -> Any:
 
 
 @torch.inference_mode()
-def _works(kernel: Any, device: torch.device) -> bool:
-    """Whether a small picture with a prompt comes out as PyTorch's kernels give it."""
+def _works(kernel: Any, device: torch.device, dtype: torch.dtype, channels: int) -> bool:
+    """Whether a small picture with a prompt comes out as PyTorch's kernels give it.
+
+    Once in windows, and once with keys that weigh alike.
+    """
     draws, stream = Draws((0,), device), Stream(TokenGrid(20, 20), before=3)
     layer = LayerTokens(stream, lambda: torch.empty(0), draws, local_window=8, by_number=True)
     plan = plan_layer(DownsampleSettings(), layer)
     assert isinstance(plan, WindowPlan)
     generator = torch.Generator(device).manual_seed(0)
-    size = (3, 1, 2, stream.length, 64)
-    q, k, v = torch.randn(size, generator=generator, device=device, dtype=torch.float16)
-    found = kernel.attend_windows(plan, q, k, v, 0.125)
-    expected = window_attention.attend_windows(plan, q, k, v, None, 0.125)
-    return torch.allclose(found, expected, rtol=0.01, atol=0.01)
+    size = (3, 1, 2, stream.length, channels)
+    q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
+    sizes, scale = torch.ones(1, stream.length, device=device), channels**-0.5
+    pairs = (
+        (
+            kernel.attend_windows(plan, q, k, v, scale),
+            window_attention.attend_windows(plan, q, k, v, None, scale),
+        ),
+        (kernel.attend_weighed(q, k, v, sizes, scale), F.scaled_dot_product_attention(q, k, v)),
+    )
+    return all(torch.allclose(found, known, rtol=0.02, atol=0.02) for found, known in pairs)

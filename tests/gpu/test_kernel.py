@@ -19,6 +19,12 @@ def gpu():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("channels", [16, 40, 64, 80, 96, 128])
+def test_it_runs_with_all_that_it_takes(channels, dtype, gpu):
+    assert kernel_choice.explain_lack(gpu, dtype, channels) == ""
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("channels", [40, 64, 128])
 @pytest.mark.parametrize("grid", [TokenGrid(40, 50), TokenGrid(12, 14, 6)], ids=str)
 def test_windows_are_those_of_the_reference(grid, channels, dtype, gpu):

@@ -24,7 +24,7 @@ def kernel():
 @pytest.fixture
 def on_every_device(kernel, monkeypatch):
     """Nothing but the device speaks against our kernel."""
-    monkeypatch.setattr(kernel_choice, "explain_lack", lambda device: "")
+    monkeypatch.setattr(kernel_choice, "explain_lack", lambda *_: "")
 
 
 def make_plan(grid, before=0, after=0, side=8):
@@ -104,7 +104,7 @@ def test_an_attention_call_in_windows_takes_our_kernel(on_every_device, monkeypa
     q, k, v = torch.randn(3, 1, 2, plan.stream.length, 16).half()
     call = AttentionCall.read(q, k, v, 2, skip_reshape=True, skip_output_reshape=True)
     found = call.run_in_windows(plan)
-    monkeypatch.setattr(kernel_choice, "explain_lack", lambda device: "none here")
+    monkeypatch.setattr(kernel_choice, "explain_lack", lambda *_: "none here")
     torch.testing.assert_close(found, call.run_in_windows(plan), atol=2e-3, rtol=2e-2)
 
 
@@ -142,10 +142,16 @@ def test_channels_that_would_be_padded_get_their_weights_otherwise(on_every_devi
     assert not kernel_choice.pays(few, few, few)
 
 
-def test_the_kernel_is_tried_before_it_is_taken(kernel):
-    assert kernel_choice._works(kernel, CPU)
-    wrong = SimpleNamespace(attend_windows=lambda plan, q, k, v, scale: q)
-    assert not kernel_choice._works(wrong, CPU)
+@pytest.mark.parametrize("channels", [40, 64])
+def test_the_kernel_is_tried_before_it_is_taken(channels, kernel):
+    assert kernel_choice._works(kernel, CPU, torch.float16, channels)
+
+
+@pytest.mark.parametrize("function", ["attend_windows", "attend_weighed"])
+def test_a_kernel_that_computes_something_else_is_found_out(function, kernel):
+    right = {name: getattr(kernel, name) for name in ("attend_windows", "attend_weighed")}
+    found = SimpleNamespace(**{**right, function: lambda *args: 1.1 * right[function](*args)})
+    assert not kernel_choice._works(found, CPU, torch.float16, 64)
 
 
 def raise_error(*_):

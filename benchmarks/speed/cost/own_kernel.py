@@ -80,7 +80,7 @@ def in_place_of_triton() -> Iterator[None]:
         operation = torch.ops.token_merge_benchmark.attend_by_number
         operation(out, q, k, v, queries, read, blocks.starts, blocks.logs, kernel.KEYS)
 
-    def explain_lack(device: torch.device) -> str:
+    def explain_lack(device: torch.device, *_: Any) -> str:
         return "" if device.type == "cuda" else "there is no GPU"
 
     with (
