@@ -46,7 +46,7 @@ def _count_flops(
     starts: Tensor,
     logs: Tensor,
     size: int,
-    **_: Any,
+    **result: Any,
 ) -> int:
     """Blocks that are not full are computed like full ones."""
     images, heads, _, channels = q.shape
