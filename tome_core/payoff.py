@@ -33,7 +33,7 @@ def find_least(kind: str, device: torch.device) -> float:
 @lru_cache(maxsize=16)
 def _compare_with_h100(device: torch.device) -> float:
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
-    if not torch.cuda.is_available():
+    if (device.index or 0) >= torch.cuda.device_count():
         return 1.0
     of_gpu = torch.cuda.get_device_properties(device)
     share = OF_PROCESSOR.get((of_gpu.major, of_gpu.minor), OF_OTHERS)

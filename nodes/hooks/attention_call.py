@@ -161,9 +161,8 @@ class AttentionCall:
         """As ``run``, with near keys exact and far keys drawn."""
         scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
         mask = None if self.mask is None else make_additive(self.mask, self.q.dtype)
-        out = kernel_choice.attend_windows(
-            plan, self.q, self.k, self.v, mask, scale
-        )  # (B, H, Nq, D)
+        attend = kernel_choice.attend_windows
+        out = attend(plan, self.q, self.k, self.v, mask, scale)  # (B, H, Nq, D)
         return out if self.skip_output_reshape else join_heads(out)[:, None]
 
 

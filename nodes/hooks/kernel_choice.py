@@ -85,7 +85,8 @@ def explain_lack(
     It is tried once with each type and number of channels, on few tokens: a driver, a compiler or
     the installed Triton may not do what it needs.
     """
-    if device.type != "cuda" or not torch.cuda.is_available():
+    # A tensor may say that it is on a GPU where there is none, in tracing for example.
+    if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
         return "there is no GPU"
     if torch.version.hip or torch.cuda.get_device_capability(device) < LEAST_CAPABILITY:
         return "the GPU is not one of NVIDIA's since 2020"

@@ -28,7 +28,7 @@ def gpu(monkeypatch):
 
     def put(processors, major, minor):
         of_gpu = SimpleNamespace(multi_processor_count=processors, major=major, minor=minor)
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: of_gpu)
         payoff._compare_with_h100.cache_clear()
 

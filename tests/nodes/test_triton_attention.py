@@ -175,7 +175,7 @@ def test_what_speaks_against_our_kernel_is_told(changes, reason, monkeypatch):
             raise changes["import"]
 
     capability = changes.get("capability", (8, 9))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(kernel_choice, "_import_kernel", import_kernel)
     monkeypatch.setattr(kernel_choice, "_works", changes.get("works", lambda *_: True))
