@@ -16,6 +16,7 @@ from .attention_watch import AttentionWatch
 from .diffusion_transformers import Clip
 from .environment import Environment
 from .memory import peak_memory
+from .model_runs import time_hooks_apart
 from .results import Case, Measured
 from .sampling import Request, Timing, run
 from .session import Runner, Session
@@ -102,14 +103,10 @@ def _downsample(model: ModelPatcher, setting: Setting) -> ModelPatcher:
 
 
 def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
-    """Measures ``variant`` of ``model``, which is made once and used for every round.
-
-    On a GPU the time in hooks is measured in the first round alone, see ``make_runner``.
-    """
+    """Measures ``variant`` of ``model``, which is made once and used for every round."""
     patched = variant.patch(model)
     setting = variant.setting.name if variant.setting else None
     measured = Measured(variant.name, variant.kind, setting)
-    apart = model.load_device.type == "cuda"
 
     def watched(number: int) -> Timing:
         watch = AttentionWatch(model.load_device, request.prompt_tokens)
@@ -121,16 +118,12 @@ def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
         return replace(timing, hooks=hooks)
 
     def inspect() -> Timing:
-        if apart:
-            again(0)  # what is done once in a process is in no hook's time then
         with peak_memory(model.load_device) as peak:
             timing = watched(0)
         measured.peak_bytes = peak.bytes
-        if apart and timing.hooks is not None:
-            measured.hook_seconds.append(timing.hooks)
         return timing
 
     def again(number: int) -> Timing:
-        return run(patched, request, first=number, hooks=False) if apart else watched(number)
+        return run(patched, request, first=number, hooks=False)
 
-    return Runner(measured, inspect, again)
+    return time_hooks_apart(Runner(measured, inspect, watched), model, again)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from comfy.model_patcher import ModelPatcher
 
 from .clocks import Clock, seconds_now
@@ -20,32 +23,44 @@ def make_runner(
     hooks: bool = True,
     clock: Clock = seconds_now,
 ) -> Runner:
-    """Measures ``variant`` of ``model``; both are made once and used for every round.
-
-    On a GPU the time in hooks is measured in the first round alone: to record it takes as long as
-    some hooks do, and a GPU that waits for the processor shows it.
-    """
+    """Measures ``variant`` of ``model``; both are made once and used for every round."""
     patched = variant.patch(model)
-    apart = model.load_device.type == "cuda"
     setting = variant.setting.name if variant.setting else None
     measured = Measured(variant.name, variant.kind, setting)
 
     def inspect() -> Timing:
-        if apart:
-            again(0)  # what is done once in a process is in no hook's time then
         watched, lengths = with_lengths_noted(patched, request.rows) if hooks else (patched, {})
         with peak_memory(model.load_device) as peak:
             timing = run(watched, request, steps=variant.steps, hooks=hooks, clock=clock)
         measured.peak_bytes = peak.bytes
-        if apart and timing.hooks is not None:
-            measured.hook_seconds.append(timing.hooks)
         calls = {sizes: count // variant.steps for sizes, count in lengths.items()}
         measured.lengths = [[*sizes, count] for sizes, count in sorted(calls.items())][::-1]
         return timing
 
-    def again(number: int) -> Timing:
+    def again(number: int, hooks: bool = hooks) -> Timing:
         steps = variant.steps
-        timed = hooks and not apart
-        return run(patched, request, first=number, steps=steps, hooks=timed, clock=clock)
+        return run(patched, request, first=number, steps=steps, hooks=hooks, clock=clock)
 
-    return Runner(measured, inspect, again)
+    return time_hooks_apart(Runner(measured, inspect, again), model, partial(again, hooks=False))
+
+
+def time_hooks_apart(
+    runner: Runner, model: ModelPatcher, without_hooks: Callable[[int], Timing]
+) -> Runner:
+    """On a GPU, the time in hooks is measured in the first round alone.
+
+    To record it takes as long as some hooks do, and a GPU that waits for the processor shows it.
+
+    without_hooks: as ``Runner.again``, and records nothing.
+    """
+    if model.load_device.type != "cuda":
+        return runner
+
+    def inspect() -> Timing:
+        without_hooks(0)  # what is done once in a process is in no hook's time then
+        timing = runner.inspect()
+        if timing.hooks is not None:
+            runner.measured.hook_seconds.append(timing.hooks)
+        return timing
+
+    return Runner(runner.measured, inspect, without_hooks)

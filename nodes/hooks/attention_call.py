@@ -116,6 +116,12 @@ class AttentionCall:
         options = {**options, "attn_precision": attn_precision}
         return cls(q, k, v, heads, mask, skip_output_reshape, options)
 
+    @property
+    def scale(self) -> float:
+        """Of the scores."""
+        scale: float = self.options.get("scale") or self.q.shape[-1] ** -0.5
+        return scale
+
     def run(self, attention: Attention) -> Tensor:
         """The output of ``attention``: (B, H, Nq, D), or (B, 1, Nq, H·D) if it joins the heads."""
         out = attention(
@@ -140,9 +146,8 @@ class AttentionCall:
 
     def add_channels(self, sizes: Tensor) -> AttentionCall:
         """A call with extra channels of queries and keys that do what ``run_with_mask`` does."""
-        scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
         options = {name: value for name, value in self.options.items() if name != "scale"}
-        q, k, v = add_size_channels(self.q, self.k, self.v, sizes, scale)
+        q, k, v = add_size_channels(self.q, self.k, self.v, sizes, self.scale)
         return replace(self, q=q, k=k, v=v, options=options)
 
     def cut_channels(self, out: Tensor, channels: int) -> Tensor:
@@ -153,16 +158,19 @@ class AttentionCall:
 
     def run_weighed(self, sizes: Tensor) -> Tensor:
         """What ``run_with_mask`` gives, by our own kernel."""
-        scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
-        out = kernel_choice.attend_weighed(self.q, self.k, self.v, sizes, scale)
-        return out if self.skip_output_reshape else join_heads(out)[:, None]
+        return self._shape_output(
+            kernel_choice.attend_weighed(self.q, self.k, self.v, sizes, self.scale)
+        )
 
     def run_in_windows(self, plan: WindowPlan) -> Tensor:
         """As ``run``, with near keys exact and far keys drawn."""
-        scale = self.options.get("scale") or self.q.shape[-1] ** -0.5
         mask = None if self.mask is None else make_additive(self.mask, self.q.dtype)
-        attend = kernel_choice.attend_windows
-        out = attend(plan, self.q, self.k, self.v, mask, scale)  # (B, H, Nq, D)
+        return self._shape_output(
+            kernel_choice.attend_windows(plan, self.q, self.k, self.v, mask, self.scale)
+        )
+
+    def _shape_output(self, out: Tensor) -> Tensor:
+        """(B, H, Nq, D) as ``run`` gives it."""
         return out if self.skip_output_reshape else join_heads(out)[:, None]
 
 

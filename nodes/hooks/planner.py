@@ -103,7 +103,7 @@ def plan_attention(
     if any("queries" in parts for parts in acting.values()):
         no_window = "Token Merge reduces its queries"
     report, length = call.run.report, stream.length
-    lack = kernel_choice.explain_lack(device)
+    lack = ""
     plans: dict[Part, Any] = {}
     sizes = None
     for settings, parts in acting.items():
@@ -112,15 +112,18 @@ def plan_attention(
         local_window = settings.find_local_window(layer.local_window)
         if local_window and no_window:
             report.of(settings).notes.add(f"local_window is left out: {no_window}")
+        side = 0 if no_window else local_window
+        if side:  # the first time, our kernel is compiled for the answer
+            lack = kernel_choice.explain_lack(device)
         tokens = LayerTokens(
             stream,
             find_metric,
             call.make_draws(settings.seed, of, device),
             layer.downsample,
             call.stack.resolutions,
-            0 if no_window else local_window,
+            side,
             layer.most_groups,
-            by_number=not lack,
+            by_number=bool(side) and not lack,
             channels=channels,
         )
         found = (

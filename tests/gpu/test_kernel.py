@@ -18,6 +18,12 @@ def gpu():
     return device
 
 
+def make_plan(grid, device):
+    draws = Draws((7,), device, 3)
+    layer = LayerTokens(Stream(grid, 37, 5), None, draws, local_window=12, by_number=True)
+    return plan_layer(DownsampleSettings(), layer)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("channels", [16, 40, 64, 80, 96, 128])
 def test_it_runs_with_all_that_it_takes(channels, dtype, gpu):
@@ -28,18 +34,12 @@ def test_it_runs_with_all_that_it_takes(channels, dtype, gpu):
 @pytest.mark.parametrize("channels", [40, 64, 128])
 @pytest.mark.parametrize("grid", [TokenGrid(40, 50), TokenGrid(12, 14, 6)], ids=str)
 def test_windows_are_those_of_the_reference(grid, channels, dtype, gpu):
-    stream = Stream(grid, 37, 5)
-    draws = Draws((7,), gpu, 3)
-    layer = LayerTokens(stream, None, draws, local_window=12, by_number=True)
-    plan = plan_layer(DownsampleSettings(), layer)
-    size = (3, 2, 3, stream.length, channels)
+    on_gpu, on_cpu = (make_plan(grid, device) for device in (gpu, torch.device("cpu")))
+    size = (3, 2, 3, on_gpu.stream.length, channels)
     q, k, v = torch.randn(size, device=gpu).to(dtype)
-    found = kernel_choice.attend_windows(plan, q, k, v, None, channels**-0.5)
-    draws = Draws((7,), torch.device("cpu"), 3)
-    layer = LayerTokens(stream, None, draws, local_window=12, by_number=True)
-    plan = plan_layer(DownsampleSettings(), layer)
+    found = kernel_choice.attend_windows(on_gpu, q, k, v, None, channels**-0.5)
     exact = [x.cpu().double() for x in (q, k, v)]
-    expected = attend_densely(plan, *exact, None, channels**-0.5)
+    expected = attend_densely(on_cpu, *exact, None, channels**-0.5)
     error = (found.cpu().double() - expected).norm() / expected.norm()
     assert error < torch.finfo(dtype).eps
 

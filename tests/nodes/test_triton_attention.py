@@ -188,3 +188,11 @@ def test_what_speaks_against_our_kernel_is_told(changes, reason, monkeypatch):
 
 def test_without_a_gpu_there_is_nothing_to_try():
     assert kernel_choice.explain_lack(CPU) == "there is no GPU"
+
+
+def test_our_kernel_is_not_tried_where_no_window_is_planned(
+    flux, token_merge, denoise, monkeypatch
+):
+    """Compiling it takes seconds."""
+    monkeypatch.setattr(kernel_choice, "explain_lack", raise_error)
+    denoise(token_merge(flux), size=(32, 32), steps=1)

@@ -41,7 +41,7 @@ def run_on_both(
             found.append(TwoDevices((here, there.held), tuple(device.crossings)))
         return here
 
-    sample(_watch(model, call_twice, monkeypatch))
+    sample(watch(model, call_twice, monkeypatch))
     return found[0]
 
 
@@ -51,7 +51,7 @@ def put_on_other_device(model: ModelPatcher, monkeypatch: pytest.MonkeyPatch) ->
     def call_there(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Any:
         return call_on(OtherDevice(), apply_model, call).held
 
-    return _watch(model, call_there, monkeypatch)
+    return watch(model, call_there, monkeypatch)
 
 
 def record_operations(
@@ -69,11 +69,11 @@ def record_operations(
         here: Tensor = apply_model(call["input"], call["timestep"], **call["c"])
         return here
 
-    sample(_watch(model, call_twice, monkeypatch))
+    sample(watch(model, call_twice, monkeypatch))
     return found
 
 
-def _watch(
+def watch(
     model: ModelPatcher, call: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> ModelPatcher:
     tell_free_memory_of_both(monkeypatch)

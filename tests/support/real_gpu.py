@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 
 from .gpu_attention import take_pytorch_attention
 from .other_device import OURS
-from .other_device_run import reduce_few_tokens, tell_free_memory_of_both
+from .other_device_run import watch
 
 GPU = torch.device("cuda")
 
@@ -46,13 +46,9 @@ def run_on_cpu_and_gpu(
 
     kernel_choice.explain_lack(GPU)  # what is done once in a process makes no call wait then
     take_pytorch_attention(monkeypatch)
-    tell_free_memory_of_both(monkeypatch)
-    reduce_few_tokens(monkeypatch)
     # Else the GPU rounds single precision to 10 bits in convolutions.
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    watched = model.clone()
-    watched.set_model_unet_function_wrapper(call_twice)
-    sample(watched)
+    sample(watch(model, call_twice, monkeypatch))
     return found[0]
 
 

@@ -16,18 +16,8 @@ NAME = "attend_by_number"
 
 
 @torch.library.custom_op(f"token_merge_benchmark::{NAME}", mutates_args=("out",))
-def attend(
-    out: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    queries: Tensor,
-    read: Tensor,
-    starts: Tensor,
-    logs: Tensor,
-    size: int,
-) -> None:
-    """See ``_attend`` of ``triton_attention``. size: of a block of queries, and of keys."""
+def attend(out: Tensor, read: list[Tensor], flops: int) -> None:
+    """read: everything that the kernel reads."""
     out.zero_()
 
 
@@ -36,23 +26,8 @@ def _attend_without_numbers(*_: Any) -> None:
     return None
 
 
-def _count_flops(
-    out: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    queries: Tensor,
-    read: Tensor,
-    starts: Tensor,
-    logs: Tensor,
-    size: int,
-    **result: Any,
-) -> int:
-    """Blocks that are not full are computed like full ones."""
-    images, heads, _, channels = q.shape
-    tiles, of_tile = queries.shape
-    computed = tiles * (of_tile + -of_tile % size)
-    return 4 * images * heads * computed * starts.shape[1] * size * channels
+def _count_flops(out: Tensor, read: list[Tensor], flops: int, **_: Any) -> int:
+    return flops
 
 
 flop_registry[torch.ops.token_merge_benchmark.attend_by_number] = _count_flops
@@ -75,10 +50,15 @@ def in_place_of_triton() -> Iterator[None]:
         queries: Tensor,
         read: Tensor,
         blocks: Any,
-        *_: Any,
+        *others: Any,
     ) -> None:
-        operation = torch.ops.token_merge_benchmark.attend_by_number
-        operation(out, q, k, v, queries, read, blocks.starts, blocks.logs, kernel.KEYS)
+        """Blocks that are not full are computed like full ones."""
+        tiles, of_tile = queries.shape
+        computed = tiles * (of_tile + -of_tile % kernel.QUERIES)
+        images, heads, _, channels = q.shape
+        flops = 4 * images * heads * computed * blocks.logs.shape[1] * channels
+        given = [q, k, v, queries, read, blocks.starts, blocks.logs]
+        torch.ops.token_merge_benchmark.attend_by_number(out, given, flops)
 
     def explain_lack(device: torch.device, *_: Any) -> str:
         return "" if device.type == "cuda" else "there is no GPU"
