@@ -9,14 +9,10 @@ from comfy_api.latest import io
 from ..tome_core.downsample_settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
 from . import inputs
 
-WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}
-"""The choices of ``local_window`` as settings."""
-
 
 def read(values: dict[str, Any]) -> DownsampleSettings:
     """Settings from the values of inputs; defaults for those that a node lacks."""
-    resolved = inputs.resolve_choice(values, "local_window", WINDOWS)
-    return inputs.make_settings(DownsampleSettings, resolved)
+    return inputs.make_settings(DownsampleSettings, inputs.resolve_window(values))
 
 
 def list_inputs() -> list[io.Input]:
@@ -45,11 +41,8 @@ def list_inputs() -> list[io.Input]:
             "own: nearer to the plain picture. nearest-exact always keeps the token in the "
             "middle.",
         ),
-        io.Combo.Input(
-            "local_window",
-            options=list(WINDOWS),
-            default="auto",
-            tooltip="Side, in tokens, of the neighbourhood around each query in which all keys "
+        inputs.local_window(
+            "Side, in tokens, of the neighbourhood around each query in which all keys "
             "stay exact. Farther away fewer keys are read: 1 of every factor keys in the same "
             "rows or columns, or at the same places in other frames, and 1 of every 16 keys "
             "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",

@@ -16,6 +16,9 @@ Kind = TypeVar("Kind")
 PERCENTS = {"start": "start_percent", "end": "end_percent"}
 """Fields of ``PercentWindow``, and the inputs that give them."""
 
+WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}
+"""The choices of ``local_window`` as settings."""
+
 
 def pick(inputs: Sequence[io.Input], *names: str) -> list[io.Input]:
     """Those with these names, in the order of the names."""
@@ -57,6 +60,11 @@ def resolve_choice(values: dict[str, Any], name: str, choices: dict[str, Any]) -
     chosen = values.get(name, "auto")
     check_choice(name, chosen, tuple(choices))
     return {**values, name: choices[chosen]}
+
+
+def resolve_window(values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` with ``local_window`` as a setting."""
+    return resolve_choice(values, "local_window", WINDOWS)
 
 
 def explain_window(start: float | None, end: float | None) -> str | None:
@@ -111,6 +119,11 @@ def max_tokens(limit: str) -> io.Input:
         max=MAX_TOKENS,
         tooltip=f"For very large pictures. {limit} 0: no limit.",
     )
+
+
+def local_window(tooltip: str) -> io.Input:
+    """``local_window``, which the tooltip explains."""
+    return io.Combo.Input("local_window", options=list(WINDOWS), default="auto", tooltip=tooltip)
 
 
 def seed_input(what: str) -> io.Input:

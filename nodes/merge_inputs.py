@@ -23,7 +23,7 @@ DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
 def read(values: dict[str, Any]) -> MergeSettings:
     """Settings from the values of inputs; defaults for those that a node lacks."""
     resolved = inputs.resolve_choice(values, "max_downsample", DOWNSAMPLINGS)
-    return inputs.make_settings(MergeSettings, resolved)
+    return inputs.make_settings(MergeSettings, inputs.resolve_window(resolved))
 
 
 def list_inputs() -> list[io.Input]:
@@ -101,6 +101,11 @@ def list_inputs() -> list[io.Input]:
             "Keys and values: ",
             "Without this, merged tokens lose weight to the others, and UNets attend to the mean "
             "of their keys, as the first ToMe for SD does.",
+        ),
+        inputs.local_window(
+            "Transformers, with the first target: side, in tokens, of the neighbourhood around "
+            "each query in which it reads all keys for itself. Merged queries share only what is "
+            "farther away. auto: 12. off: they share everything, far from the plain picture."
         ),
     ]
 

@@ -40,6 +40,7 @@ CORE_ORDER = [
     "attention_kernels",
     "partial_attention",
     "tiled_axis",
+    "merged_queries",
     "key_sets",
     "key_cells",
     "drawn_keys",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from .checks import check_choice, check_number, check_whole
+from .checks import check_choice, check_number
 from .settings import Part, Settings
 
 DownsampleMethod = Literal[
@@ -19,7 +19,6 @@ DRAWN: tuple[DownsampleMethod, ...] = ("interleaved", "stratified")
 """The methods that keep random tokens."""
 
 MIN_FACTOR, MAX_FACTOR = 1.0, 8.0
-MAX_WINDOW = 64
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,6 @@ class DownsampleSettings(Settings):
         factor_level_2: the same for the layers at the next coarser resolution.
         method: how keys and values are resampled. Keys of transformers are always chosen, since
             they carry positions.
-        local_window: side, in tokens, of the box around each tile of queries in which all keys
-            stay, see local_window.py; 0: none. None: as is best for the kind of model.
         temporal_factor: divides the frames of a video transformer's keys and values, 1 to 8.
 
     ``max_tokens`` acts on the layers of these two resolutions.
@@ -44,7 +41,6 @@ class DownsampleSettings(Settings):
     factor: float = 2.0
     factor_level_2: float = 1.0
     method: DownsampleMethod = "interleaved"
-    local_window: int | None = None
     temporal_factor: float = 1.0
 
     def __post_init__(self) -> None:
@@ -52,12 +48,10 @@ class DownsampleSettings(Settings):
         for name in ("factor", "factor_level_2", "temporal_factor"):
             check_number(name, getattr(self, name), MIN_FACTOR, MAX_FACTOR)
         check_choice("method", self.method, METHODS)
-        if self.local_window is not None:
-            check_whole("local_window", self.local_window, 0, MAX_WINDOW)
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        if not self.local_window or self._allows_window:
+        if not self.local_window or self.allows_window:
             return ()
         methods = " or ".join(map(repr, DRAWN))
         return (f"local_window is left out: it needs method {methods}, and proportional_attention",)
@@ -72,14 +66,8 @@ class DownsampleSettings(Settings):
         return self.method == "interleaved"
 
     @property
-    def _allows_window(self) -> bool:
-        """True where far keys are drawn, and weigh as much as the tokens they stand for."""
+    def allows_window(self) -> bool:
         return self.method in DRAWN and self.proportional_attention
-
-    def find_local_window(self, of_model: int) -> int:
-        if not self._allows_window:
-            return 0
-        return of_model if self.local_window is None else self.local_window
 
     def find_factor(self, downsample: int, resolutions: Sequence[int]) -> float:
         """The factor of a layer; 1 beyond the second resolution. Args as ``find_parts``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -13,11 +14,14 @@ from .global_matching import match_global
 from .grid import TokenGrid
 from .local_matching import match_local
 from .merge_settings import MergeSettings
+from .merged_queries import merge_queries
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Skipped
 from .query_groups import choose_for_groups
 from .streams import Stream
 from .tile_matching import match_tiles
+from .window_plan import WindowPlan, number_queries
+from .window_planning import plan_windows
 
 LEAST_TOKENS = 32
 LEAST_SHARE = 1 / 8
@@ -36,11 +40,8 @@ def plan_merging(
     grid = stream.grid
     kept = _count_kept(grid, settings)
     merged = grid.tokens - kept
-    if grid.tokens < LEAST_TOKENS:
-        return Skipped(f"{grid.tokens} tokens are too few for merging to pay")
-    if merged < LEAST_SHARE * grid.tokens:
-        return Skipped(f"merging {merged} of {grid.tokens} tokens costs more than it saves")
-
+    if loss := _explain_loss(grid, merged):
+        return Skipped(loss)
     if settings.matching == "toma":
         return match_tiles(find_metric(), grid, None, merged)
     dst = _choose_destinations(settings, grid, kept, draws.anew)
@@ -48,6 +49,54 @@ def plan_merging(
         return dst
     match = match_local if settings.matching == "local" else match_global
     return match(find_metric(), grid, dst, merged).extend(stream)
+
+
+def plan_merging_in_windows(
+    settings: MergeSettings,
+    stream: Stream,
+    find_metric: Callable[[], Tensor],
+    draws: Draws,
+    side: int,
+    *,
+    by_number: bool,
+) -> WindowPlan | Skipped | None:
+    """The plan that keeps all keys near a query, and merges queries for the keys beyond.
+
+    Args: as those of ``LayerTokens`` and ``plan_windows``. None where there is no window.
+    """
+    grid = stream.grid
+    kept = _count_kept(grid, settings)
+    if loss := _explain_loss(grid, grid.tokens - kept):
+        return Skipped(loss)
+    plan = plan_windows(
+        settings,
+        stream,
+        _shrink(settings, grid, grid.tokens),
+        side,
+        draws,
+        by_number=by_number,
+        left=kept / grid.tokens,
+    )
+    if not isinstance(plan, WindowPlan):
+        return plan
+    merged = merge_queries(
+        find_metric(),
+        plan.axes,
+        number_queries(plan.axes, 0, plan.device)[0],
+        (settings.stride_y, settings.stride_x),
+        1 - kept / grid.tokens,
+        draws.anew if settings.random_destinations else None,
+    )
+    return replace(plan, merged=merged)
+
+
+def _explain_loss(grid: TokenGrid, merged: int) -> str:
+    """Why merging does not pay, empty where it does."""
+    if grid.tokens < LEAST_TOKENS:
+        return f"{grid.tokens} tokens are too few for merging to pay"
+    if merged < LEAST_SHARE * grid.tokens:
+        return f"merging {merged} of {grid.tokens} tokens costs more than it saves"
+    return ""
 
 
 def _count_kept(grid: TokenGrid, settings: MergeSettings) -> int:
@@ -79,8 +128,11 @@ def downsample_keys(
     settings: MergeSettings, stream: Stream, draws: Draws, most_groups: int
 ) -> ChoosingPlan:
     """One key of each stride_y x stride_x cell, drawn for each query group."""
-    grid = stream.grid
-    most = settings.max_tokens or grid.tokens
-    y, x = fit_strides(grid, settings.stride_y, settings.stride_x, most)
-    smaller = TokenGrid(grid.height // y, grid.width // x, grid.frames)
+    smaller = _shrink(settings, stream.grid, settings.max_tokens or stream.grid.tokens)
     return choose_for_groups(stream, smaller, draws, most_groups)
+
+
+def _shrink(settings: MergeSettings, grid: TokenGrid, most: int) -> TokenGrid:
+    """The grid with one key of each cell, at most ``most`` keys."""
+    y, x = fit_strides(grid, settings.stride_y, settings.stride_x, most)
+    return TokenGrid(grid.height // y, grid.width // x, grid.frames)

@@ -91,12 +91,18 @@ class MergeSettings(Settings):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        if self.ratio <= self.most_ratio:
-            return ()
-        return (
-            f"ratio {self.ratio:g} acts as {self.most_ratio:g}: each cell of {self.stride_x} x "
-            f"{self.stride_y} tokens keeps one",
-        )
+        said = []
+        if self.ratio > self.most_ratio:
+            said.append(
+                f"ratio {self.ratio:g} acts as {self.most_ratio:g}: each cell of {self.stride_x} x "
+                f"{self.stride_y} tokens keeps one"
+            )
+        if self.local_window and not self.allows_window:
+            said.append(
+                f"local_window is left out: it needs target {TARGETS[0]!r}, matching 'local' and "
+                "proportional_attention"
+            )
+        return tuple(said)
 
     @property
     def mixes_keys(self) -> bool:
@@ -119,6 +125,18 @@ class MergeSettings(Settings):
     def downsamples_keys(self) -> bool:
         """True where keys and values have a plan of their own."""
         return self.target == "queries, downsampled keys and values"
+
+    @property
+    def groups_queries(self) -> bool:
+        return self.downsamples_keys
+
+    @property
+    def allows_window(self) -> bool:
+        return self.downsamples_keys and self.matching == "local" and self.proportional_attention
+
+    def find_local_window(self, of_model: int) -> int:
+        """Where the kind of model has none, as UNets, there is none."""
+        return super().find_local_window(of_model) if of_model else 0
 
     def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
         if downsample > (self.max_downsample or resolutions[0]):

@@ -17,9 +17,24 @@ def join_parts(parts: Sequence[Part], weights: Sequence[float]) -> Tensor:
 
     weights: how many tokens each key of a part stands for. Returns (..., Nq, D).
     """
-    first, lse = parts[0]
-    logs = torch.stack([lse for _, lse in parts])  # (P, ..., Nq)
-    logs += _list_logs(tuple(weights), lse.device).view(-1, *[1] * lse.ndim)
+    return _join(parts, _weigh(parts, weights))
+
+
+def join_to_part(parts: Sequence[Part], weights: Sequence[float]) -> Part:
+    """The same as one part, whose keys have their weights already."""
+    logs = _weigh(parts, weights)
+    return _join(parts, logs), logs.logsumexp(dim=0)
+
+
+def _weigh(parts: Sequence[Part], weights: Sequence[float]) -> Tensor:
+    """The log of what the keys of each part weigh together. (P, ..., Nq)"""
+    logs = torch.stack([lse for _, lse in parts])
+    logs += _list_logs(tuple(weights), logs.device).view(-1, *[1] * (logs.ndim - 1))
+    return logs
+
+
+def _join(parts: Sequence[Part], logs: Tensor) -> Tensor:
+    first, _ = parts[0]
     shares = logs.softmax(dim=0).to(first.dtype)[..., None]  # (P, ..., Nq, 1)
     out = first * shares[0]
     for (each, _), share in zip(parts[1:], shares[1:], strict=True):

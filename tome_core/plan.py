@@ -57,6 +57,10 @@ class MergingPlan(Plan, Protocol):
     """
 
     @property
+    def queries_left(self) -> int:
+        """Queries that remain: M."""
+
+    @property
     def shape(self) -> tuple[int, int]:
         """(B, N) of the tokens that it merges."""
 
@@ -88,6 +92,10 @@ class MergePlan:
     @property
     def slots(self) -> int:
         return self.chosen.shape[1]
+
+    @property
+    def queries_left(self) -> int:
+        return self.slots
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from .downsample import ChoosingPlan, InterpolationPlan
 from .downsample_settings import DRAWN, DownsampleSettings
 from .draws import Draws
 from .grid import TokenGrid
-from .merge_planning import downsample_keys, plan_merging
+from .merge_planning import downsample_keys, plan_merging, plan_merging_in_windows
 from .merge_settings import MergeSettings
 from .payoff import find_least
 from .plan import Plan, Skipped
@@ -91,12 +91,17 @@ def _plan_keys(settings: Settings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan
 def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skipped:
     if loss := layer.explain_loss("merging"):
         return Skipped(loss)
-    return plan_merging(settings, layer.stream, layer.find_metric, layer.draws)
+    given = settings, layer.stream, layer.find_metric, layer.draws
+    if layer.local_window and (
+        plan := plan_merging_in_windows(*given, layer.local_window, by_number=layer.by_number)
+    ):
+        return plan
+    return plan_merging(*given)
 
 
 @_plan_keys.register
 def _plan_keys_of_merging(settings: MergeSettings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan:
-    if not settings.downsamples_keys:
+    if plan.window or not settings.downsamples_keys:
         return plan
     return downsample_keys(settings, layer.stream, layer.draws, layer.most_groups)
 

@@ -16,6 +16,7 @@ Part = Literal["queries", "keys and values", "queries of cross-attention", "toke
 PARTS: tuple[Part, ...] = get_args(Part)
 MAX_SEED = 2**64 - 1
 MAX_TOKENS = 2**20
+MAX_WINDOW = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,8 @@ class Settings(ABC):
         max_tokens: most tokens, or keys and values, that a layer keeps; 0: no limit.
         proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
             (arXiv 2210.09461) eq. 1.
+        local_window: side, in tokens, of the box around each tile of queries in which all keys
+            stay, see window_plan.py; 0: none. None: as is best for the kind of model.
         seed: of all that is drawn.
 
     Raises ValueError naming the input, its value and what is accepted.
@@ -35,6 +38,7 @@ class Settings(ABC):
     window: PercentWindow = field(default_factory=PercentWindow)
     max_tokens: int = 0
     proportional_attention: bool = True
+    local_window: int | None = None
     seed: int = 0
 
     node_name: ClassVar[str]
@@ -43,6 +47,8 @@ class Settings(ABC):
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
         check_flag("proportional_attention", self.proportional_attention)
+        if self.local_window is not None:
+            check_whole("local_window", self.local_window, 0, MAX_WINDOW)
 
     @property
     @abstractmethod
@@ -61,15 +67,24 @@ class Settings(ABC):
 
     @property
     def groups_queries(self) -> bool:
-        """True where all queries are split into groups, each with keys of its own."""
+        """True where queries are split into groups, or heads, that draw keys of their own."""
         return False
+
+    @property
+    @abstractmethod
+    def allows_window(self) -> bool:
+        """True where keys beyond a local window are drawn, and weigh as much as the tokens they
+        stand for.
+        """
 
     def find_local_window(self, of_model: int) -> int:
         """Side of the box of exact keys around each tile of queries; 0: none.
 
         of_model: the side where the user leaves it to the kind of model.
         """
-        return 0
+        if not self.allows_window:
+            return 0
+        return of_model if self.local_window is None else self.local_window
 
     @property
     def mixes_keys(self) -> bool:

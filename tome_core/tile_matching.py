@@ -44,6 +44,10 @@ class TilePlan:
         return self.chosen.shape[1]
 
     @property
+    def queries_left(self) -> int:
+        return self.slots
+
+    @property
     def shape(self) -> tuple[int, int]:
         return self.chosen.shape[0], self.tiling.grid.tokens
 

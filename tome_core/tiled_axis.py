@@ -34,17 +34,18 @@ class TiledAxis:
     box: int
 
     @classmethod
-    def fit(cls, length: int, side: int, joined: int = 1) -> TiledAxis:
+    def fit(cls, length: int, side: int, times: float = 1.0) -> TiledAxis:
         """A box that is ``side`` long, and at most half as long as the axis.
 
         The margin around a tile is a sixth of its box, rounded up. With wider margins more keys
-        are read for each query, and little is gained, see docs/tried.md. joined: of so many tiles
-        that lie side by side one is made, if the box is not longer than half of the axis then.
+        are read for each query, and little is gained, see docs/tried.md. times: a tile is so many
+        times as long, if its box is then not longer than half of the axis.
         """
         box = min(side, ceil(length / 2))
         tile = max(1, box - 2 * ceil(box / 6))
-        if joined > 1 and box + (joined - 1) * tile <= length / 2:
-            tile, box = joined * tile, box + (joined - 1) * tile
+        longer = int(round(times * tile, 1))
+        if longer > tile and box + longer - tile <= length / 2:
+            tile, box = longer, box + longer - tile
         return cls(length, ceil(length / ceil(length / tile)), box)
 
     @property
@@ -72,18 +73,19 @@ Axes = tuple[TiledAxis, TiledAxis, TiledAxis]
 """Frames, rows and columns."""
 
 
-def fit_axes(grid: TokenGrid, side: int, at_once: int = 1) -> Axes:
+def fit_axes(grid: TokenGrid, side: int, at_once: int = 1, left: float = 1.0) -> Axes:
     """In time a box is two fifths as long: a frame of a video's latent is several of the video.
 
     Tiles are higher where a kernel would compute more queries than they have. Most sets are
     copied once for each row of tiles, so higher ones need fewer copies than wider ones.
 
-    at_once: how many queries the kernel computes at once.
+    at_once: how many queries the kernel computes at once. left: the share of a tile's queries that
+    merging leaves; tiles are so much higher that as many are left as without merging.
     """
     axes = [
         TiledAxis.fit(length, each)
         for length, each in zip(grid.sides, (ceil(side * 2 / 5), side, side), strict=True)
     ]
     queries = axes[0].tile * axes[1].tile * axes[2].tile
-    joined = ceil(at_once / queries)
-    return axes[0], TiledAxis.fit(grid.height, side, joined), axes[2]
+    times = ceil(at_once / queries) / left
+    return axes[0], TiledAxis.fit(grid.height, side, times), axes[2]

@@ -6,7 +6,7 @@ from math import ceil
 
 from torch import Tensor
 
-from .partial_attention import join_parts
+from .partial_attention import join_parts, join_to_part
 from .tokens import lay_in_rows
 from .window_heads import Heads
 from .window_plan import WindowPlan
@@ -68,8 +68,15 @@ def count_heads(plan: WindowPlan, heads: int) -> int:
 def _attend_picture(heads: Heads) -> Tensor:
     """Attention of the picture's queries. (B, h, N, D)"""
     plan, q = heads.plan, heads.take_tiles()
-    parts = [heads.attend_to_set(q, keys) for keys in plan.sets]
-    weights = [keys.weight for keys in plan.sets]
+    parts, weights = [heads.attend_to_set(q, plan.near)], [plan.near.weight]
+    of_far = [keys.weight for keys in plan.far]
+    if plan.merged and heads.takes_merged:
+        fewer = heads.merge(q)
+        far = join_to_part([heads.attend_to_set(fewer, keys) for keys in plan.far], of_far)
+        parts, weights = [*parts, heads.unmerge(far)], [*weights, 1.0]
+    else:
+        parts += [heads.attend_to_set(q, keys) for keys in plan.far]
+        weights += of_far
     if plan.of_others:
         parts.append(heads.attend_to_others(q))
         weights.append(1.0)

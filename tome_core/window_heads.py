@@ -44,6 +44,25 @@ class Heads:
         """The tokens of the picture in order. (B, h, T, Y, X, Q, D) -> (B, h, N, D)."""
         return out.flatten(2, 5).index_select(2, self.plan.places)
 
+    @property
+    def takes_merged(self) -> bool:
+        """Whether queries can be merged: not where a mask hides other keys from each of them."""
+        return self.mask is None or self.mask.shape[2] == 1
+
+    def merge(self, q: Tensor) -> Tensor:
+        """The queries that remain. (B, h, T, Y, X, Q, D) -> (B, h, T, Y, X, M, D)."""
+        assert self.plan.merged is not None
+        return self.plan.merged.merge(q.flatten(2, 5)).unflatten(2, (*self.plan.tiles, -1))
+
+    def unmerge(self, far: Part) -> Part:
+        """Give each query what its slot has. Outputs (B, h, T, Y, X, M, D) and their lse."""
+        assert self.plan.merged is not None
+        out, lse = (
+            self.plan.merged.unmerge(x.flatten(2, 5)).unflatten(2, (*self.plan.tiles, -1))
+            for x in (far[0], far[1][..., None])
+        )
+        return out, lse[..., 0]
+
     def attend_to_set(self, q: Tensor, keys: DrawnKeys) -> Part:
         """Attention of the picture's queries to keys of the picture.
 

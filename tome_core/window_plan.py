@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .drawn_keys import DrawnKeys
+from .merged_queries import MergedQueries
 from .streams import Stream
 from .tiled_axis import Axes
 
@@ -27,6 +28,7 @@ class WindowPlan:
         drawn: (S, N) int32, the keys of ``sets`` and of ``of_others`` in each of S draws.
         sets: the keys that the picture's queries read; each token of the picture is in one set.
         of_others: the keys of the picture that all other queries read; None where there are none.
+        merged: queries that read the keys of ``far`` together, None where each reads them itself.
 
     Keys get their weights where attention is computed, so there are no ``sizes`` to be added.
     """
@@ -36,6 +38,7 @@ class WindowPlan:
     drawn: Tensor
     sets: tuple[DrawnKeys, ...]
     of_others: DrawnKeys | None
+    merged: MergedQueries | None = None
 
     groups = 1
     sizes = None
@@ -48,22 +51,39 @@ class WindowPlan:
         return frames, rows, columns
 
     @property
+    def near(self) -> DrawnKeys:
+        """The keys in the box, none of which is left out."""
+        return self.sets[0]
+
+    @property
+    def far(self) -> tuple[DrawnKeys, ...]:
+        """The keys out of the box."""
+        return self.sets[1:]
+
+    @property
     def slots(self) -> int:
-        """Keys that a query reads, the mean over all queries."""
-        of_picture = sum(keys.window for keys in self.sets)
+        """Keys that a query reads, the mean over all queries; merged ones share what they read."""
+        share = self.merged.share if self.merged else 1.0
+        of_picture = self.near.window + share * sum(keys.window for keys in self.far)
         of_others = self.of_others.window if self.of_others else 0
-        share = self.stream.grid.tokens / self.stream.length
-        return round(share * of_picture + (1 - share) * of_others) + self.stream.others
+        picture = self.stream.grid.tokens / self.stream.length
+        return round(picture * of_picture + (1 - picture) * of_others) + self.stream.others
+
+    @property
+    def queries_left(self) -> int:
+        """Queries that remain beyond their box, with all that are not of the picture."""
+        share = self.merged.share if self.merged else 1.0
+        return round(share * self.stream.grid.tokens) + self.stream.others
 
     @property
     def queries(self) -> Tensor:
         """The tokens of each tile: (T, Q) int64, tiles in raster order."""
-        return _number_queries(self.axes, self.stream.before, self.device)[0]
+        return number_queries(self.axes, self.stream.before, self.device)[0]
 
     @property
     def places(self) -> Tensor:
         """Where each token of the picture is in ``queries``, flattened. (N,) int64."""
-        return _number_queries(self.axes, self.stream.before, self.device)[1]
+        return number_queries(self.axes, self.stream.before, self.device)[1]
 
     @property
     def owned(self) -> Tensor:
@@ -94,7 +114,7 @@ class WindowPlan:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _number_queries(axes: Axes, before: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def number_queries(axes: Axes, before: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The tokens of each tile, (T, Q), and where each token is found there first, (N,). int64."""
     tile_of, inside = [], []
     numbers = torch.zeros(1, 1, dtype=torch.int64, device=device)
@@ -123,7 +143,7 @@ def _number_others(stream: Stream, device: torch.device) -> Tensor:
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
 def _number_owned(axes: Axes, before: int, device: torch.device) -> Tensor:
-    queries, places = _number_queries(axes, before, device)
+    queries, places = number_queries(axes, before, device)
     owned = torch.full((queries.numel(),), -1, dtype=torch.int32, device=device)
     tokens = torch.arange(len(places), dtype=torch.int32, device=device) + before
     return owned.index_copy(0, places, tokens).view(queries.shape)

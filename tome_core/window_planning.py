@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import sqrt
 
-from .downsample_settings import DownsampleSettings
 from .drawn_keys import DRAWS, draw_keys
 from .draws import Draws
 from .grid import TokenGrid
 from .key_sets import KeySet, list_key_sets
 from .plan import Skipped
+from .settings import Settings
 from .streams import Stream
 from .tiled_axis import fit_axes
 from .window_plan import WindowPlan
@@ -31,13 +31,14 @@ or not. (FlashAttention 2 with up to 128 channels.)"""
 
 
 def plan_windows(
-    settings: DownsampleSettings,
+    settings: Settings,
     stream: Stream,
     smaller: TokenGrid,
     side: int,
     draws: Draws,
     *,
     by_number: bool = False,
+    left: float = 1.0,
 ) -> WindowPlan | Skipped | None:
     """The plan of a layer in which all keys near a query stay.
 
@@ -45,6 +46,7 @@ def plan_windows(
         smaller: the grid of the keys that would be kept without a window.
         side: of the box of exact keys around each tile of queries, in tokens.
         by_number: see ``LayerTokens``.
+        left: the share of the queries that merging is to leave, see ``fit_axes``.
 
     None where windows would keep more than ``max_tokens`` or all tokens.
     """
@@ -57,7 +59,7 @@ def plan_windows(
             f"{grid.tokens} tokens are too few for local windows to pay on a GPU without Triton; "
             f"with a size as local_window they are reduced"
         )
-    axes = fit_axes(grid, side, 1 if by_number else QUERIES_AT_ONCE.get(device, 1))
+    axes = fit_axes(grid, side, 1 if by_number else QUERIES_AT_ONCE.get(device, 1), left)
     temporal_factor = grid.frames / smaller.frames
     factor = sqrt(grid.height * grid.width / (smaller.height * smaller.width))
     sets = list_key_sets(axes, factor, temporal_factor)

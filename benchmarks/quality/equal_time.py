@@ -14,7 +14,7 @@ from .. import intervals, markdown
 from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE, MERGE_ALL, MERGE_QUERIES
 from ..speed.results import Case
 from ..speed.summary import compare
-from ..speed.windows import WINDOWS_2, WINDOWS_3, WINDOWS_4
+from ..speed.windows import WINDOWS_2, WINDOWS_3, WINDOWS_4, WINDOWS_MERGE
 from .places import HERE
 from .regimes import DEFAULT, Regime, parse
 from .report import Report, VariantReport
@@ -33,6 +33,8 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     ),
     "Token Downsample ×4": (("ours", DOWNSAMPLE_4.name),),
     "Token Merge 0.2": (("ours, local", MERGE.name), ("ours", MERGE.name)),
+    "Token Merge 0.2, no window": (("ours", MERGE.name),),
+    "Token Merge 0.2, window": (("ours", WINDOWS_MERGE.name),),
     "Token Merge 0.5": (("ours, local", MERGE_ALL.name), ("ours", MERGE_ALL.name)),
     "Token Merge 0.5, queries": (("ours, local", MERGE_QUERIES.name),),
     "ToDo ×2": (("ToDo", DOWNSAMPLE_2.name),),

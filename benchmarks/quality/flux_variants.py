@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .patches import (
+    FEWER_KEYS,
     KEYS,
     MERGE_BY_DEFAULT,
     QUERIES,
@@ -40,7 +41,11 @@ def list_variants() -> list[PictureVariant]:
             "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
         ),
         PictureVariant("Token Downsample ×2, nearest-exact", "ours", downsample(2, method=REGULAR)),
-        PictureVariant("Token Merge 0.2", "ours", MERGE_BY_DEFAULT),
+        PictureVariant("Token Merge 0.2, window", "ours", MERGE_BY_DEFAULT),
+        PictureVariant("Token Merge 0.5, window", "ours", merge(target=FEWER_KEYS)),
+        PictureVariant(
+            "Token Merge 0.2, no window", "ours", merge(0.2, FEWER_KEYS, local_window="off")
+        ),
         PictureVariant("Token Merge 0.5", "ours", merge()),
         PictureVariant("Token Downsample ×2, unsized", "ours", downsample(2, **UNSIZED)),
         PictureVariant("Token Merge 0.5, unsized", "ours", merge(**UNSIZED)),

@@ -23,10 +23,11 @@ class Patch(Protocol):
     def __call__(self, model: ModelPatcher, /, *, seed: int = 0) -> ModelPatcher: ...
 
 
+FEWER_KEYS: Target
 ALL: Target
 KEYS: Target
 QUERIES: Target
-_, ALL, KEYS, QUERIES = get_args(Target)
+FEWER_KEYS, ALL, KEYS, QUERIES = get_args(Target)
 
 
 WINDOWS: dict[str, dict[str, Any]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .patches import MERGE_BY_DEFAULT, PictureVariant, downsample, merge, windows
+from .patches import FEWER_KEYS, MERGE_BY_DEFAULT, PictureVariant, downsample, merge, windows
 
 
 def list_variants() -> list[PictureVariant]:
@@ -20,6 +20,10 @@ def list_variants() -> list[PictureVariant]:
             "Token Downsample ×2, interleaved", "ours", downsample(2, method="interleaved")
         ),
         PictureVariant("Token Downsample ×2", "ours", downsample(2)),
-        PictureVariant("Token Merge 0.2", "ours", MERGE_BY_DEFAULT),
+        PictureVariant("Token Merge 0.2, window", "ours", MERGE_BY_DEFAULT),
+        PictureVariant("Token Merge 0.5, window", "ours", merge(target=FEWER_KEYS)),
+        PictureVariant(
+            "Token Merge 0.2, no window", "ours", merge(0.2, FEWER_KEYS, local_window="off")
+        ),
         PictureVariant("Token Merge 0.5", "ours", merge()),
     ]

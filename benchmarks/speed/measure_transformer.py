@@ -21,7 +21,7 @@ from .results import Case, Measured
 from .sampling import Request, Timing, run
 from .session import Runner, Session
 from .variants import PLAIN, Variant
-from .windows import WINDOWS_2, WINDOWS_3, WINDOWS_4
+from .windows import WINDOWS, WINDOWS_2, WINDOWS_MERGE
 
 
 def measure(session: Session, clips: Sequence[Clip], environment: Environment) -> None:
@@ -76,22 +76,22 @@ def _measure(
 
 
 def list_variants(clip: Clip) -> list[Variant]:
-    """Plain, then both nodes at their defaults, each with its limit unless calls are long.
-
-    Last, local windows with fewer keys beyond.
+    """Plain, then both nodes without and with local windows, each with its limit unless calls are
+    long.
     """
     found = [PLAIN]
     for setting, node in (
-        (settings.MERGE, ours.token_merge),
+        (settings.MERGE, partial(ours.token_merge, local_window="off")),
         (settings.MERGE_ALL, ours.token_merge),
         (settings.DOWNSAMPLE_2, _downsample),
     ):
         cut = partial(limits.with_picture_cut_off, setting=setting, stream=clip.stream)
         found.append(Variant("limit", "limit", cut, setting))
         found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
-    cut_out = partial(windows.with_tiles_cut_out, setting=WINDOWS_2, stream=clip.stream)
-    found.append(Variant("limit", "limit", cut_out, WINDOWS_2))
-    for setting in (WINDOWS_2, WINDOWS_3, WINDOWS_4):
+    for setting in WINDOWS:
+        if setting in (WINDOWS_2, WINDOWS_MERGE):
+            cut_out = partial(windows.with_tiles_cut_out, setting=setting, stream=clip.stream)
+            found.append(Variant("limit", "limit", cut_out, setting))
         of_windows = partial(windows.with_windows, setting=setting)
         found.append(Variant("ours", "ours", of_windows, setting))
     return [each for each in found if not (clip.is_long and each.kind == "limit")]

@@ -1,6 +1,8 @@
-"""Token Downsample with local windows, and the structural limit of it."""
+"""Both nodes with local windows, and the structural limit of them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from comfy.model_patcher import ModelPatcher
@@ -10,6 +12,8 @@ from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
     LayerTokens,
+    MergeSettings,
+    Settings,
     Stream,
     WindowPlan,
     plan_layer,
@@ -17,7 +21,7 @@ from token_merge.tome_core import (
 from torch import Tensor
 
 from .. import ours
-from ..settings import Setting
+from ..settings import MERGE, Setting
 from .self_attention import replace_self_attention
 
 SIDE = Block.local_window
@@ -27,10 +31,13 @@ WINDOWS_2, WINDOWS_3, WINDOWS_4 = (
     Setting(f"local windows, downsample ×{factor} beyond", "keys and values", factor=factor)
     for factor in (2, 3, 4)
 )
+WINDOWS_MERGE = replace(MERGE, name=f"local windows, {MERGE.ratio} of the queries merged beyond")
+WINDOWS = (WINDOWS_2, WINDOWS_3, WINDOWS_4, WINDOWS_MERGE)
 
 
 def with_windows(model: ModelPatcher, setting: Setting) -> ModelPatcher:
-    return ours.token_downsample(model, setting, local_window=str(SIDE))
+    node = ours.token_merge if setting.ratio else ours.token_downsample
+    return node(model, setting, local_window=str(SIDE))
 
 
 def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) -> ModelPatcher:
@@ -55,9 +62,15 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
 
 
 def plan_windows(setting: Setting, stream: Stream, device: torch.device) -> WindowPlan:
+    def find_metric() -> Tensor:
+        return torch.ones(1, stream.grid.tokens, 8, device=device)
+
     draws = Draws(("benchmark",), device)
-    layer = LayerTokens(stream, lambda: torch.empty(0), draws, local_window=SIDE)
+    layer = LayerTokens(stream, find_metric, draws, local_window=SIDE)
     # Given, not chosen by the node, so that small pictures have windows on a GPU, too.
-    plan = plan_layer(DownsampleSettings(factor=float(setting.factor), local_window=SIDE), layer)
+    chosen: Settings = DownsampleSettings(factor=float(setting.factor), local_window=SIDE)
+    if setting.ratio:
+        chosen = MergeSettings(ratio=setting.ratio, local_window=SIDE)
+    plan = plan_layer(chosen, layer)
     assert isinstance(plan, WindowPlan)
     return plan

@@ -30,7 +30,7 @@ def attend_windows(
     plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
 ) -> Tensor:
     """As ``tome_core.attend_windows``."""
-    if mask is None and takes(q, k, v):
+    if mask is None and plan.merged is None and takes(q, k, v):
         out: Tensor = _import_kernel().attend_windows(plan, q, k, v, scale)
         return out
     return window_attention.attend_windows(plan, q, k, v, mask, scale)

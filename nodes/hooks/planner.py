@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from ...tome_core.draws import Draws
 from ...tome_core.plan import MergingPlan, Plan, Skipped
 from ...tome_core.planning import LayerTokens, Plans, plan_parts
 from ...tome_core.query_groups import QueryGroups
-from ...tome_core.settings import PARTS, Part, Settings
+from ...tome_core.settings import Part, Settings
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
 from . import kernel_choice
@@ -100,19 +100,19 @@ def plan_attention(
         no_window: why the layer can have no local window, empty where it can.
         channels: of a token in attention.
     """
-    if any("queries" in parts for parts in acting.values()):
-        no_window = "Token Merge reduces its queries"
     report, length = call.run.report, stream.length
     lack = ""
     plans: dict[Part, Any] = {}
     sizes = None
     for settings, parts in acting.items():
+        merges = any("queries" in acting[each] for each in acting if each is not settings)
+        left_out = "Token Merge reduces its queries" if merges else no_window
         shared = settings.refresh_steps > 0
         of = (str(stream.grid),) if shared else layer.key
         local_window = settings.find_local_window(layer.local_window)
-        if local_window and no_window:
-            report.of(settings).notes.add(f"local_window is left out: {no_window}")
-        side = 0 if no_window else local_window
+        if local_window and left_out:
+            report.of(settings).notes.add(f"local_window is left out: {left_out}")
+        side = 0 if left_out else local_window
         if side:  # the first time, our kernel is compiled for the answer
             lack = kernel_choice.explain_lack(device)
         tokens = LayerTokens(
@@ -134,8 +134,7 @@ def plan_attention(
         if isinstance(found, Skipped):
             report.skip([settings], layer, found.reason)
             continue
-        left = {part: found[part].slots if part in parts else length for part in PARTS}
-        report.reduce(settings, layer, length, left["queries"], left["keys and values"])
+        report.reduce(settings, layer, length, *_count_left(found, length))
         plans.update(found)
         if "keys and values" in parts:
             sizes = found["keys and values"].sizes if settings.proportional_attention else None
@@ -144,6 +143,7 @@ def plan_attention(
         return None
     queries, keys = plans.get("queries"), plans.get("keys and values")
     window = keys if keys and keys.window else None
+    queries = None if window else queries
     if window and lack and device.type == "cuda":
         report.notes.add(f"local windows are slower than they could be: {lack}")
     keys = None if window else keys
@@ -163,6 +163,13 @@ def plan_attention(
         plans.get("queries of cross-attention"),
         plans.get("tokens of the MLP"),
     )
+
+
+def _count_left(plans: Mapping[Part, Any], length: int) -> tuple[int, int]:
+    """How many queries attention computes, and how many keys a query reads."""
+    queries, keys = plans.get("queries"), plans.get("keys and values")
+    computed = length if queries is None else queries.queries_left
+    return computed, length if keys is None else keys.slots
 
 
 def _share_plans(

@@ -78,7 +78,7 @@ def test_ours_is_all_that_comes_to_a_transformers_block(shape: Shape, setting: S
     plain, cost = find_cost(shape, PLAIN), find_cost(shape, setting)
     assert plain.parts["ours"].operations == 0
     assert cost.parts["ours"].operations > 0
-    if setting.name != "Token Downsample ×2" or shape.is_unet:
+    if shape.is_unet or setting.name not in ("Token Downsample ×2", "Token Merge 0.2"):
         # Tiles of so small a picture fill a small part of the rows that a kernel computes.
         assert cost.parts["attention"].flops < plain.parts["attention"].flops
     if not shape.is_unet:  # there, the projections get fewer tokens

@@ -14,7 +14,7 @@ from benchmarks import settings
 from benchmarks.speed import variants
 from benchmarks.speed.plan import QUICK_CLIPS
 from benchmarks.speed.results import Case, Measured, Results
-from benchmarks.speed.windows import WINDOWS_2, WINDOWS_3, WINDOWS_4
+from benchmarks.speed.windows import WINDOWS
 
 TRANSFORMER_PARTS = ("transformer", "transformer attention")
 SETTINGS = {setting.name: setting for setting in settings.ALL}
@@ -26,7 +26,7 @@ def cases(results: Results, part: str) -> list[Case]:
 
 def is_watched(one: Measured) -> bool:
     """Local windows call no attention function that could be watched."""
-    return one.setting not in (WINDOWS_2.name, WINDOWS_3.name, WINDOWS_4.name)
+    return one.setting not in [each.name for each in WINDOWS]
 
 
 def fits(found: list[list[int]], expected: list[list[int]]) -> bool:

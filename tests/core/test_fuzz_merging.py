@@ -41,7 +41,12 @@ def cases(draw):
 
 def make(case):
     settings, stream, batch = case
-    return plan_layer(settings, make_layer(settings, stream, batch.draw(stream.grid.tokens)))
+    return plan_layer(settings, make_alone(settings, stream, batch.draw(stream.grid.tokens)))
+
+
+def make_alone(settings, stream, metric):
+    """A layer of a kind of model that has no local windows."""
+    return make_layer(settings, stream, metric, of_model=0)
 
 
 def check_slots(plan, stream):
@@ -100,7 +105,7 @@ def test_a_plan_has_every_token_in_one_slot(case):
 def test_downsampled_keys_are_one_of_each_cell_for_each_group(case):
     settings, stream, batch = case
     settings = replace(settings, target="queries, downsampled keys and values")
-    layer = make_layer(settings, stream, batch.draw(stream.grid.tokens))
+    layer = make_alone(settings, stream, batch.draw(stream.grid.tokens))
     plans = plan_parts(settings, layer, settings.find_parts(1, (1, 2, 4)))
     if isinstance(plans, Skipped):
         return SOAK.count("downsampled keys", "skipped with a reason")
@@ -155,7 +160,7 @@ def test_an_image_of_a_batch_is_merged_as_it_is_alone(case):
     plan = make(case)
     if isinstance(plan, Skipped):
         return SOAK.count("split batches", "skipped with a reason")
-    alone = plan_layer(settings, make_layer(settings, stream, batch.draw(stream.grid.tokens)[-1:]))
+    alone = plan_layer(settings, make_alone(settings, stream, batch.draw(stream.grid.tokens)[-1:]))
     assert plan.slots == alone.slots
     of_batch, of_one = (made.chosen[-1][made.assign[-1]] for made in (plan, alone))
     elsewhere = (of_batch != of_one).sum()

@@ -195,4 +195,4 @@ def test_our_kernel_is_not_tried_where_no_window_is_planned(
 ):
     """Compiling it takes seconds."""
     monkeypatch.setattr(kernel_choice, "explain_lack", raise_error)
-    denoise(token_merge(flux), size=(32, 32), steps=1)
+    denoise(token_merge(flux, target="queries"), size=(32, 32), steps=1)

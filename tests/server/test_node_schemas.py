@@ -56,6 +56,7 @@ TOKEN_MERGE_ADVANCED = {
     "refresh_steps": ("INT", {"default": 0, "min": 0, "max": 100}),
     **BUDGET,
     **WEIGHTS,
+    **LOCAL_WINDOW,
 }
 TOKEN_DOWNSAMPLE_ADVANCED = {
     **MODEL,

@@ -15,7 +15,7 @@ from token_merge.tome_core import (
     Stream,
     TokenGrid,
 )
-from token_merge.tome_core.downsample_settings import DRAWN, MAX_FACTOR, MAX_WINDOW, METHODS
+from token_merge.tome_core.downsample_settings import DRAWN, MAX_FACTOR, METHODS
 from token_merge.tome_core.merge_settings import (
     MATCHINGS,
     MAX_RATIO,
@@ -23,7 +23,7 @@ from token_merge.tome_core.merge_settings import (
     MAX_STRIDE,
     TARGETS,
 )
-from token_merge.tome_core.settings import MAX_SEED, MAX_TOKENS
+from token_merge.tome_core.settings import MAX_SEED, MAX_TOKENS, MAX_WINDOW
 from torch import Tensor
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -73,6 +73,7 @@ def merge_settings() -> st.SearchStrategy[MergeSettings]:
         merge_cross_attention=st.booleans(),
         merge_mlp=st.booleans(),
         matching=st.sampled_from(MATCHINGS),
+        local_window=st.one_of(st.none(), st.integers(0, MAX_WINDOW)),
         refresh_steps=st.integers(0, MAX_REFRESH_STEPS),
     )
 
@@ -85,6 +86,19 @@ def acting_merge_settings() -> st.SearchStrategy[MergeSettings]:
         ratio=st.floats(0.2, 0.75),
         random_destinations=st.booleans(),
         matching=st.sampled_from([each for each in MATCHINGS if each != "toma"]),
+    )
+
+
+def window_merge_settings() -> st.SearchStrategy[MergeSettings]:
+    """Those that merge queries of local windows, if the grid leaves room for them."""
+    return st.builds(
+        MergeSettings,
+        seed=seeds(),
+        ratio=st.floats(0.2, MAX_RATIO),
+        stride_x=st.one_of(st.just(2), st.integers(1, MAX_STRIDE)),
+        stride_y=st.one_of(st.just(2), st.integers(2, MAX_STRIDE)),
+        random_destinations=st.booleans(),
+        local_window=st.one_of(st.none(), st.integers(1, MAX_WINDOW)),
     )
 
 

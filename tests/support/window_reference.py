@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from token_merge.tome_core.drawn_keys import DrawnKeys
 from token_merge.tome_core.window_plan import WindowPlan
@@ -15,26 +17,46 @@ def attend_densely(
     weights = weigh_all(plan, q.shape[1])
     repeats = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(repeats, dim=1) for x in (k, v))
-    scores = (q * scale) @ k.mT + weights.log()
+    scores = (q * scale) @ k.mT
+    if plan.merged and (mask is None or mask.shape[2] == 1):
+        of_far = (take_far_queries(plan, q) * scale) @ k.mT
+        scores = torch.where(weigh_sets(plan, plan.far, q.shape[1]) > 0, of_far, scores)
+    scores = scores + weights.log()
     if mask is not None:
         scores = scores + mask
     return scores.softmax(dim=-1) @ v
+
+
+def take_far_queries(plan: WindowPlan, q: Tensor) -> Tensor:
+    """The query by which each token reads the keys out of its box. (B, H, L, D)"""
+    tile, place = plan.places // plan.queries.shape[1], plan.places % plan.queries.shape[1]
+    found = q.clone()
+    for image, (kept, slots) in enumerate(zip(plan.merged.kept, plan.merged.slots, strict=True)):
+        numbers = plan.queries[tile, kept[tile, slots[tile, place]]]
+        plan.stream.take_picture(found)[image] = q[image, :, numbers]
+    return found
 
 
 def weigh_all(plan: WindowPlan, heads: int) -> Tensor:
     """How many tokens each key stands for, for every head and query; 0: unread. (H, L, L)"""
     stream = plan.stream
     first, behind = stream.before, stream.before + stream.grid.tokens
-    weights = torch.zeros(heads, stream.length, stream.length)
+    weights = weigh_sets(plan, plan.sets, heads)
     weights[:, :, :first] = weights[:, :, behind:] = 1
     if plan.of_others:
         of_others = weigh_tile(plan.of_others, (0, 0, 0), plan, heads)
         weights[:, :first] += of_others[:, None]
         weights[:, behind:] += of_others[:, None]
+    return weights
+
+
+def weigh_sets(plan: WindowPlan, sets: Sequence[DrawnKeys], heads: int) -> Tensor:
+    """The same of some sets, for the picture's queries. (H, L, L)"""
+    weights = torch.zeros(heads, plan.stream.length, plan.stream.length)
     tiles = torch.cartesian_prod(*map(torch.arange, plan.tiles)).view(-1, 3).tolist()
     done: set[int] = set()
     for tile, queries in zip(tiles, plan.queries.tolist(), strict=True):
-        of_tile = sum(weigh_tile(keys, tile, plan, heads) for keys in plan.sets)
+        of_tile = sum(weigh_tile(keys, tile, plan, heads) for keys in sets)
         for query in {*queries} - done:
             weights[:, query] += of_tile
         done |= {*queries}  # a tile that reaches over the end holds the first queries once more

@@ -24,8 +24,8 @@ EARLIER_SOUND = ("0.20.1", "earlier sound in LTX-2")
 
 @pytest.fixture(params=["merge", "downsample"])
 def node(request, token_merge, token_downsample):
-    windowless = partial(token_downsample, local_window="off")
-    return token_merge if request.param == "merge" else windowless
+    patch = token_merge if request.param == "merge" else token_downsample
+    return partial(patch, local_window="off")
 
 
 @pytest.mark.parametrize("family", UNGUIDED_VIDEOS, ids=str)

@@ -9,25 +9,37 @@ from support.attention_record import AttentionRecord
 from support.small_models import IMAGES, UNGUIDED_VIDEOS, VIDEOS, SampleRequest
 from support.token_places import find_places
 from support.window_reference import attend_densely
-from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Stream,
+    TokenGrid,
+)
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.proportional import make_additive
 
 REACHED = (*IMAGES, *VIDEOS, *UNGUIDED_VIDEOS)
 CPU = torch.device("cpu")
+NAMES = [DownsampleSettings.node_name, MergeSettings.node_name]
 
 
 @pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("family", REACHED, ids=str)
-def test_attention_is_that_of_the_keys_each_query_reads(family, size, token_downsample):
+@pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings()], ids=NAMES)
+def test_attention_is_that_of_the_keys_each_query_reads(
+    family, size, settings, token_downsample, token_merge
+):
     """In the first block: what comes later is made of what it gave."""
     run = SampleRequest.with_tokens(family, *size, steps=1)
     record = Record()
-    run.sample(record.watch(token_downsample(family.build())), family)
+    node = {NAMES[0]: token_downsample, NAMES[1]: token_merge}[settings.node_name]
+    run.sample(record.watch(node(family.build())), family)
     places = find_places(family, run)
     first = arrange_call(record.asked[places.main], places.kinds)
     stream = make_stream(family, run, arrange_kinds(places.kinds))
-    plans = [plan_block(stream, record.sigma, number) for number in range(6)]
+    plans = [plan_block(settings, stream, first.q, record.sigma, number) for number in range(6)]
     found = [is_output(plan, first) for plan in plans]
     assert found.count(True) == 1, "no block's draws give this output"
 
@@ -40,10 +52,11 @@ def make_stream(family, run, kinds):
     return Stream(TokenGrid(**sides), before, len(kinds) - before - picture)
 
 
-def plan_block(stream, sigma, number):
+def plan_block(settings, stream, q, sigma, number):
     """By the node's defaults."""
     draws = Draws((0, sigma, "block", number), CPU)
-    return plan_layer(DownsampleSettings(), LayerTokens(stream, None, draws, local_window=12))
+    layer = LayerTokens(stream, lambda: stream.take_picture(q).mean(dim=1), draws, local_window=12)
+    return plan_layer(settings, layer)
 
 
 def is_output(plan, call):

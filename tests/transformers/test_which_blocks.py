@@ -22,8 +22,8 @@ CROSS_ATTENTION = [
 
 @pytest.fixture(params=["merge", "downsample"])
 def node(request, token_merge, token_downsample):
-    windowless = partial(token_downsample, local_window="off")
-    return token_merge if request.param == "merge" else windowless
+    patch = token_merge if request.param == "merge" else token_downsample
+    return partial(patch, local_window="off")
 
 
 @pytest.mark.parametrize("family", CROSS_ATTENTION, ids=str)

