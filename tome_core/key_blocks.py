@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .drawn_keys import DrawnKeys
 from .key_cells import Layout
 from .window_plan import WindowPlan
 
@@ -52,9 +53,25 @@ class _Sets:
 
 def list_blocks_of_picture(plan: WindowPlan, size: int) -> KeyBlocks:
     """What the picture's queries read of ``plan.read``. size: of a block."""
-    layouts = tuple(keys.layout for keys in plan.sets)
-    read, others = plan.read.shape[1], plan.stream.others
-    return _list_blocks(_Sets(layouts, plan.tiles, 0, others, read, size), plan.device)
+    return _list_of_picture(plan, plan.sets, 0, plan.stream.others, size)
+
+
+def list_near_blocks(plan: WindowPlan, size: int) -> KeyBlocks:
+    """What each of them reads for itself: its box, and all tokens that are not of the picture."""
+    return _list_of_picture(plan, plan.sets[:1], 0, plan.stream.others, size)
+
+
+def list_far_blocks(plan: WindowPlan, size: int) -> KeyBlocks:
+    """What merged queries read together: the keys out of the box."""
+    return _list_of_picture(plan, plan.far, plan.near.numbers.shape[1:].numel(), 0, size)
+
+
+def _list_of_picture(
+    plan: WindowPlan, sets: Sequence[DrawnKeys], before: int, others: int, size: int
+) -> KeyBlocks:
+    layouts = tuple(keys.layout for keys in sets)
+    found = _Sets(layouts, plan.tiles, before, others, plan.read.shape[1], size)
+    return _list_blocks(found, plan.device)
 
 
 def list_blocks_of_others(plan: WindowPlan, size: int) -> KeyBlocks:

@@ -14,6 +14,7 @@ from ...tome_core import window_attention
 from ...tome_core.downsample_settings import DownsampleSettings
 from ...tome_core.draws import Draws
 from ...tome_core.grid import TokenGrid
+from ...tome_core.merge_settings import MergeSettings
 from ...tome_core.planning import LayerTokens, plan_layer
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
@@ -30,7 +31,7 @@ def attend_windows(
     plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
 ) -> Tensor:
     """As ``tome_core.attend_windows``."""
-    if mask is None and plan.merged is None and takes(q, k, v):
+    if mask is None and takes(q, k, v):
         out: Tensor = _import_kernel().attend_windows(plan, q, k, v, scale)
         return out
     return window_attention.attend_windows(plan, q, k, v, mask, scale)
@@ -110,21 +111,20 @@ def _import_kernel() -> Any:
 def _works(kernel: Any, device: torch.device, dtype: torch.dtype, channels: int) -> bool:
     """Whether a small picture with a prompt comes out as PyTorch's kernels give it.
 
-    Once in windows, and once with keys that weigh alike.
+    In windows, without and with merged queries, and once with keys that weigh alike.
     """
     draws, stream = Draws((0,), device), Stream(TokenGrid(20, 20), before=3)
-    layer = LayerTokens(stream, lambda: torch.empty(0), draws, local_window=8, by_number=True)
-    plan = plan_layer(DownsampleSettings(), layer)
-    assert isinstance(plan, WindowPlan)
     generator = torch.Generator(device).manual_seed(0)
     size = (3, 1, 2, stream.length, channels)
     q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
     sizes, scale = torch.ones(1, stream.length, device=device), channels**-0.5
-    pairs = (
-        (
-            kernel.attend_windows(plan, q, k, v, scale),
-            window_attention.attend_windows(plan, q, k, v, None, scale),
-        ),
-        (kernel.attend_weighed(q, k, v, sizes, scale), F.scaled_dot_product_attention(q, k, v)),
-    )
+    whole = F.scaled_dot_product_attention(q, k, v)
+    pairs = [(kernel.attend_weighed(q, k, v, sizes, scale), whole)]
+    metric = stream.take_picture(q).mean(dim=1)
+    layer = LayerTokens(stream, lambda: metric, draws, local_window=8, by_number=True)
+    for settings in (DownsampleSettings(), MergeSettings()):
+        plan = plan_layer(settings, layer)
+        assert isinstance(plan, WindowPlan)
+        known = window_attention.attend_windows(plan, q, k, v, None, scale)
+        pairs.append((kernel.attend_windows(plan, q, k, v, scale), known))
     return all(torch.allclose(found, known, rtol=0.02, atol=0.02) for found, known in pairs)

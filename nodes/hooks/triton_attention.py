@@ -17,9 +17,13 @@ from ...tome_core.key_blocks import (
     KeyBlocks,
     list_blocks_of_others,
     list_blocks_of_picture,
+    list_far_blocks,
+    list_near_blocks,
     list_weighed_blocks,
 )
-from ...tome_core.window_plan import WindowPlan
+from ...tome_core.merged_queries import MergedQueries
+from ...tome_core.tiled_axis import Axes
+from ...tome_core.window_plan import WindowPlan, number_queries
 
 QUERIES = KEYS = 64
 """Of a block; the fastest of several choices on an H100, as are the stages."""
@@ -35,12 +39,22 @@ def attend_windows(plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, scale: flo
     """As the function of this name in ``tome_core``, without a mask and in half precision."""
     out = _make_output(q)
     stages = STAGES_OF_WINDOWS
-    blocks = list_blocks_of_picture(plan, KEYS)
-    _attend(out, q, k, v, plan.owned, plan.read, blocks, scale, stages)
+    if plan.merged:
+        _attend_merged(out, q, k, v, plan, plan.merged, scale)
+    else:
+        blocks = list_blocks_of_picture(plan, KEYS)
+        _attend(out, q, k, v, plan.owned, plan.read, blocks, scale, stages)
     if plan.of_others:
         blocks = list_blocks_of_others(plan, KEYS)
         _attend(out, q, k, v, plan.owned_by_others, plan.read, blocks, scale, stages)
     return out
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _number_tiles(axes: Axes, before: int, device: torch.device) -> Tensor:
+    """The tokens of each tile. (T, Q) int32."""
+    return number_queries(axes, before, device)[0].int()
 
 
 def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float) -> Tensor:
@@ -99,23 +113,72 @@ def _attend(
             read,
             blocks.starts,
             blocks.logs,
-            *out.stride()[:3],
-            *q.stride()[:3],
-            *k.stride()[:3],
-            *v.stride()[:3],
+            *_list_strides(out, q, k, v),
             images_of_logs,
             of_tile,
             blocks.starts.shape[1],
             *read.shape,
             q.shape[1] // k.shape[1],
             scale,
-            CHANNELS=q.shape[3],
-            PADDED=max(16, triton.next_power_of_2(q.shape[3])),
-            QUERIES=QUERIES,
-            KEYS=KEYS,
+            **_list_constants(q),
             num_warps=4,
             num_stages=stages,
         )
+
+
+def _attend_merged(
+    out: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: WindowPlan,
+    merged: MergedQueries,
+    scale: float,
+) -> None:
+    """Write the attention of the picture's queries, of which some are merged."""
+    far, near = list_far_blocks(plan, KEYS), list_near_blocks(plan, KEYS)
+    images, groups, of_group = merged.slots.shape
+    assert merged.kept.shape[2] <= QUERIES
+    with torch.cuda.device_of(q):
+        _merged_kernel[groups, q.shape[1], images](
+            out,
+            q,
+            k,
+            v,
+            _number_tiles(plan.axes, plan.stream.before, q.device),
+            plan.owned,
+            merged.kept,
+            merged.slots,
+            plan.read,
+            far.starts,
+            far.logs,
+            near.starts,
+            near.logs,
+            *_list_strides(out, q, k, v),
+            groups // len(far.starts),
+            of_group,
+            merged.kept.shape[2],
+            merged.kept.stride(1),
+            far.starts.shape[1],
+            near.starts.shape[1],
+            *plan.read.shape,
+            q.shape[1] // k.shape[1],
+            scale,
+            **_list_constants(q),
+            num_warps=4,
+            num_stages=STAGES_OF_WINDOWS,
+        )
+
+
+def _list_strides(*tensors: Tensor) -> list[int]:
+    """From image to image, head to head and token to token, of each."""
+    return [side for each in tensors for side in each.stride()[:3]]
+
+
+def _list_constants(q: Tensor) -> dict[str, int]:
+    """What a kernel is compiled for."""
+    padded = max(16, triton.next_power_of_2(q.shape[3]))
+    return {"CHANNELS": q.shape[3], "PADDED": padded, "QUERIES": QUERIES, "KEYS": KEYS}
 
 
 @triton.jit
@@ -158,22 +221,176 @@ def _kernel(
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
     read += head % draws * of_draw
-    starts += tile * blocks
-    logs += image * logs_image
     k += image * k_image + head // repeats * k_head
     v += image * v_image + head // repeats * v_head
+    q += image * q_image + head * q_head
+    out += image * out_image + head * out_head
 
     place = tl.program_id(0) % parts * QUERIES + tl.arange(0, QUERIES)
     query = tl.load(queries + tile * of_tile + place, mask=place < of_tile, other=-1)
-    channel = tl.arange(0, PADDED)
-    inside = channel < CHANNELS
-    owned = (query >= 0)[:, None] & inside[None]
-    q += image * q_image + head * q_head
-    of_queries = tl.load(q + query[:, None] * q_token + channel[None], mask=owned, other=0.0)
-
+    owned = query >= 0
+    of_queries = _load_rows(q, query, q_token, owned, CHANNELS, PADDED)
     highest = tl.full([QUERIES], float("-inf"), tl.float32)
     total = tl.zeros([QUERIES], tl.float32)
     mean = tl.zeros([QUERIES, PADDED], tl.float32)
+    keys = read, starts + tile * blocks, logs + image * logs_image, blocks
+    _, total, mean = _read(
+        of_queries,
+        highest,
+        total,
+        mean,
+        k,
+        k_token,
+        v,
+        v_token,
+        keys,
+        scale,
+        CHANNELS,
+        PADDED,
+        KEYS,
+    )
+    _store_rows(out, query, out_token, owned, mean / total[:, None], CHANNELS, PADDED)
+
+
+@triton.jit
+def _merged_kernel(
+    out,
+    q,
+    k,
+    v,
+    numbers,
+    owned,
+    kept,
+    slots,
+    read,
+    far_starts,
+    far_logs,
+    near_starts,
+    near_logs,
+    out_image,
+    out_head,
+    out_token,
+    q_image,
+    q_head,
+    q_token,
+    k_image,
+    k_head,
+    k_token,
+    v_image,
+    v_head,
+    v_token,
+    groups_of_tile,
+    of_group,
+    left,
+    kept_row,
+    far_blocks,
+    near_blocks,
+    draws,
+    of_draw,
+    repeats,
+    scale,
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+    QUERIES: tl.constexpr,  # noqa: N803
+    KEYS: tl.constexpr,  # noqa: N803
+):
+    """One program: a group of merged queries, in one head of one image.
+
+    The queries that remain read the far keys, at most QUERIES of them. Then all queries of the
+    group, QUERIES at a time, begin with what their slot found, and read the near keys.
+    """
+    group = tl.program_id(0)
+    tile = group // groups_of_tile
+    head = tl.program_id(1)
+    image = tl.program_id(2).to(tl.int64)
+    row = image * tl.num_programs(0) + group
+    read += head % draws * of_draw
+    k += image * k_image + head // repeats * k_head
+    v += image * v_image + head // repeats * v_head
+    q += image * q_image + head * q_head
+    out += image * out_image + head * out_head
+
+    slot = tl.arange(0, QUERIES)
+    there = slot < left
+    query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
+    query = tl.load(numbers + group * of_group + query)
+    of_queries = _load_rows(q, query, q_token, there, CHANNELS, PADDED)
+    highest = tl.full([QUERIES], float("-inf"), tl.float32)
+    total = tl.zeros([QUERIES], tl.float32)
+    mean = tl.zeros([QUERIES, PADDED], tl.float32)
+    keys = read, far_starts + tile * far_blocks, far_logs, far_blocks
+    highest, total, mean = _read(
+        of_queries,
+        highest,
+        total,
+        mean,
+        k,
+        k_token,
+        v,
+        v_token,
+        keys,
+        scale,
+        CHANNELS,
+        PADDED,
+        KEYS,
+    )
+    of_slots = (mean / total[:, None]).to(of_queries.dtype)
+    log_of_slots = highest + tl.math.log2(total)
+
+    keys = read, near_starts + tile * near_blocks, near_logs, near_blocks
+    for part in range(tl.cdiv(of_group, QUERIES)):
+        place = part * QUERIES + tl.arange(0, QUERIES)
+        inside = place < of_group
+        query = tl.load(owned + group * of_group + place, mask=inside, other=-1)
+        taken = tl.load(slots + row * of_group + place, mask=inside, other=0)
+        takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
+        mean = tl.dot(takes.to(of_queries.dtype), of_slots)
+        highest = tl.sum(tl.where(takes, log_of_slots[None], 0.0), 1)
+        total = tl.full([QUERIES], 1.0, tl.float32)
+        of_queries = _load_rows(q, query, q_token, query >= 0, CHANNELS, PADDED)
+        highest, total, mean = _read(
+            of_queries,
+            highest,
+            total,
+            mean,
+            k,
+            k_token,
+            v,
+            v_token,
+            keys,
+            scale,
+            CHANNELS,
+            PADDED,
+            KEYS,
+        )
+        _store_rows(out, query, out_token, query >= 0, mean / total[:, None], CHANNELS, PADDED)
+
+
+@triton.jit
+def _read(
+    of_queries,
+    highest,
+    total,
+    mean,
+    k,
+    k_token,
+    v,
+    v_token,
+    keys,
+    scale,
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+    KEYS: tl.constexpr,  # noqa: N803
+):
+    """Attention to more keys, block by block.
+
+    highest, total, mean: of each query until then, the highest score, the sum of exp2(scores -
+    highest) and the sum of values that these weigh. keys: their numbers, where each block begins
+    there, logs of their weights, and how many blocks there are.
+    """
+    read, starts, logs, blocks = keys
+    channel = tl.arange(0, PADDED)
+    inside = channel < CHANNELS
     place = tl.arange(0, KEYS)
     for block in range(blocks):
         weight = tl.load(logs + block * KEYS + place) * LOG2_E
@@ -193,7 +410,28 @@ def _kernel(
         total = total * before + tl.sum(shares, 1)
         mean = tl.dot(shares.to(values.dtype), values, mean * before[:, None])
         highest = higher
+    return highest, total, mean
 
-    out += image * out_image + head * out_head
-    mean = (mean / total[:, None]).to(out.dtype.element_ty)
-    tl.store(out + query[:, None] * out_token + channel[None], mean, mask=owned)
+
+@triton.jit
+def _load_rows(x, row, stride, there, CHANNELS: tl.constexpr, PADDED: tl.constexpr):  # noqa: N803
+    """Zeros where no row is there. row, there: (QUERIES,). Returns (QUERIES, PADDED)."""
+    channel = tl.arange(0, PADDED)
+    mask = there[:, None] & (channel < CHANNELS)[None]
+    return tl.load(x + row[:, None] * stride + channel[None], mask=mask, other=0.0)
+
+
+@triton.jit
+def _store_rows(
+    x,
+    row,
+    stride,
+    there,
+    values,
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+):
+    """values: (QUERIES, PADDED)."""
+    channel = tl.arange(0, PADDED)
+    mask = there[:, None] & (channel < CHANNELS)[None]
+    tl.store(x + row[:, None] * stride + channel[None], values.to(x.dtype.element_ty), mask=mask)

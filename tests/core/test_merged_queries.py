@@ -27,6 +27,7 @@ from token_merge.tome_core import (
     plan_layer,
     plan_parts,
 )
+from token_merge.tome_core.merged_queries import MOST_LEFT
 
 CPU = torch.device("cpu")
 GRIDS = [TokenGrid(32, 32), TokenGrid(17, 23), TokenGrid(10, 12, 5)]
@@ -49,7 +50,7 @@ def make_tensors(plan, images=1, heads=2, key_heads=2):
 
 
 def check(merged):
-    """Each query has a slot of its tile; one that remains has its own."""
+    """Each query has a slot of its group; one that remains has its own."""
     queries, left = merged.slots.shape[2], merged.kept.shape[2]
     assert ((merged.slots >= 0) & (merged.slots < left)).all()
     assert ((merged.kept >= 0) & (merged.kept < queries)).all()
@@ -96,6 +97,7 @@ def test_the_queries_most_similar_to_a_dst_are_merged_into_it():
     plan = make_plan(grid, metric, random_destinations=False, ratio=0.3)
     (kept,), (slots,) = plan.merged.kept, plan.merged.slots
     height, width = (axis.tile for axis in plan.axes[1:])
+    assert slots.shape == plan.queries.shape
     first_of_cells = torch.arange(height * width).view(height, width)[::2, ::2].flatten()
     unit = metric[0] - metric[0].mean(dim=-1, keepdim=True)
     unit = torch.nn.functional.normalize(unit, dim=-1)
@@ -133,6 +135,21 @@ def test_tiles_are_higher_so_that_a_kernels_block_of_queries_remains(ratio, heig
     plan = make_plan(TokenGrid(height * 10, 128), ratio=ratio)
     assert [axis.tile for axis in plan.axes] == [1, height, 8]
     assert 60 <= plan.merged.kept.shape[2] <= 64
+
+
+@pytest.mark.parametrize(
+    ("grid", "side", "rows"),
+    [
+        (TokenGrid(30, 52, 21), 12, 10),  # a frame of a tile of 3 x 10 x 8
+        (TokenGrid(120, 120), 16, 6),  # half of a tile of 12 x 10
+        (TokenGrid(128, 128), 32, 2),  # 4 rows of 19 would do, but do not divide 22
+    ],
+    ids=str,
+)
+def test_groups_are_rows_of_a_tile_that_leave_no_more_than_a_kernels_block(grid, side, rows):
+    plan = make_plan(grid, local_window=side)
+    assert plan.merged.slots.shape[2] == rows * plan.axes[2].tile
+    assert plan.merged.kept.shape[2] <= MOST_LEFT
 
 
 def test_a_tile_without_any_query_to_merge_keeps_all():

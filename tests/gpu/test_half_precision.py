@@ -16,6 +16,7 @@ MERGE = {
     "merged keys": {},
     "queries": {"target": "queries"},
     "downsampled keys": {"target": "queries, downsampled keys and values"},
+    "no window": {"target": "queries, downsampled keys and values", "local_window": "off"},
 }
 
 BESIDE_PLAIN = 1.3

@@ -6,7 +6,14 @@ import pytest
 import torch
 from support.window_reference import attend_densely
 from token_merge.nodes.hooks import kernel_choice
-from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Stream,
+    TokenGrid,
+)
 from token_merge.tome_core.planning import plan_layer
 
 
@@ -18,10 +25,10 @@ def gpu():
     return device
 
 
-def make_plan(grid, device):
-    draws = Draws((7,), device, 3)
-    layer = LayerTokens(Stream(grid, 37, 5), None, draws, local_window=12, by_number=True)
-    return plan_layer(DownsampleSettings(), layer)
+def make_plan(grid, device, settings, metric):
+    draws, chosen = Draws((7,), device, 3), metric.to(device)
+    layer = LayerTokens(Stream(grid, 37, 5), lambda: chosen, draws, local_window=12, by_number=True)
+    return plan_layer(settings, layer)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -33,8 +40,13 @@ def test_it_runs_with_all_that_it_takes(channels, dtype, gpu):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("channels", [40, 64, 128])
 @pytest.mark.parametrize("grid", [TokenGrid(40, 50), TokenGrid(12, 14, 6)], ids=str)
-def test_windows_are_those_of_the_reference(grid, channels, dtype, gpu):
-    on_gpu, on_cpu = (make_plan(grid, device) for device in (gpu, torch.device("cpu")))
+@pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings()], ids=str)
+def test_windows_are_those_of_the_reference(grid, channels, dtype, settings, gpu):
+    # In double precision both devices merge the same queries.
+    metric = torch.randn(2, grid.tokens, 8, dtype=torch.float64)
+    on_gpu, on_cpu = (
+        make_plan(grid, device, settings, metric) for device in (gpu, torch.device("cpu"))
+    )
     size = (3, 2, 3, on_gpu.stream.length, channels)
     q, k, v = torch.randn(size, device=gpu).to(dtype)
     found = kernel_choice.attend_windows(on_gpu, q, k, v, None, channels**-0.5)

@@ -18,6 +18,7 @@ COMPARING = {
     "queries": {"target": "queries"},
     "keys and values": {"target": "keys and values"},
     "downsampled keys": {"target": "queries, downsampled keys and values"},
+    "no window": {"target": "queries, downsampled keys and values", "local_window": "off"},
 }
 ON_UNETS = {
     "toma": {"matching": "toma"},
@@ -50,6 +51,7 @@ grows with u. In fp16 the bound is a quarter of that change."""
 
 TIPPED_WITH_GROUPS = {
     ("SD15", "downsampled keys"): 15.0,
+    ("SD15", "no window"): 15.0,
     ("SD15", "toma, downsampled keys"): 25.0,
 }
 """The same, where a token that is merged elsewhere also moves a few others to another query group,

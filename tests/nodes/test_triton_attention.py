@@ -9,7 +9,14 @@ import torch
 from support.window_reference import attend_densely
 from token_merge.nodes.hooks import kernel_choice
 from token_merge.nodes.hooks.attention_call import AttentionCall, AttentionFunction
-from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
+from token_merge.tome_core import (
+    DownsampleSettings,
+    Draws,
+    LayerTokens,
+    MergeSettings,
+    Stream,
+    TokenGrid,
+)
 from token_merge.tome_core.planning import plan_layer
 
 CPU = torch.device("cpu")
@@ -27,13 +34,21 @@ def on_every_device(kernel, monkeypatch):
     monkeypatch.setattr(kernel_choice, "explain_lack", lambda *_: "")
 
 
-def make_plan(grid, before=0, after=0, side=8):
+def make_plan(grid, before=0, after=0, side=8, settings=None, images=1):
+    metric = torch.randn(images, grid.tokens, 8)
     layer = LayerTokens(
-        Stream(grid, before, after), None, Draws((7,), CPU, 3), local_window=side, by_number=True
+        Stream(grid, before, after),
+        lambda: metric,
+        Draws((7,), CPU, 3),
+        local_window=side,
+        by_number=True,
     )
-    return plan_layer(DownsampleSettings(), layer)
+    return plan_layer(settings or DownsampleSettings(), layer)
 
 
+@pytest.mark.parametrize(
+    "settings", [DownsampleSettings(), MergeSettings(), MergeSettings(ratio=0.6)], ids=str
+)
 @pytest.mark.parametrize(
     ("grid", "around", "heads", "key_heads", "channels"),
     [
@@ -43,18 +58,22 @@ def make_plan(grid, before=0, after=0, side=8):
     ],
     ids=str,
 )
-def test_windows_are_those_of_the_reference(grid, around, heads, key_heads, channels, kernel):
-    plan = make_plan(grid, *around)
+def test_windows_are_those_of_the_reference(
+    grid, around, heads, key_heads, channels, settings, kernel
+):
     images = 1 if grid.frames > 1 else 2
+    plan = make_plan(grid, *around, settings=settings, images=images)
     q = torch.randn(images, heads, plan.stream.length, channels)
     k, v = torch.randn(2, images, key_heads, plan.stream.length, channels)
     expected = attend_densely(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(kernel.attend_windows(plan, q, k, v, 0.3), expected)
 
 
-def test_tiles_may_have_more_queries_than_a_block(kernel):
-    plan = make_plan(TokenGrid(40, 40), before=80, side=20)
+@pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings()], ids=str)
+def test_tiles_may_have_more_queries_than_a_block(settings, kernel):
+    plan = make_plan(TokenGrid(40, 40), before=80, side=20, settings=settings)
     assert plan.queries.shape[1] > kernel.QUERIES
+    assert not plan.merged or plan.merged.slots.shape[1] > len(plan.queries)
     q, k, v = torch.randn(3, 1, 1, plan.stream.length, 16)
     expected = attend_densely(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(kernel.attend_windows(plan, q, k, v, 0.3), expected)

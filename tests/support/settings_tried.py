@@ -8,6 +8,7 @@ Inputs = dict[str, dict[str, Any]]
 
 MERGE: Inputs = {
     "default": {},
+    "no window": {"local_window": "off"},
     "global": {"matching": "global"},
     "k-th": {"matching": "k-th"},
     "random": {"matching": "random"},

@@ -42,6 +42,16 @@ def in_place_of_triton() -> Iterator[None]:
         yield
         return
 
+    def note(out: Tensor, q: Tensor, k: Tensor, v: Tensor, pairs: int, *read: Tensor) -> None:
+        """pairs: computed, of one head of one image."""
+        images, heads, _, channels = q.shape
+        flops = 4 * images * heads * pairs * channels
+        torch.ops.token_merge_benchmark.attend_by_number(out, [q, k, v, *read], flops)
+
+    def fill_blocks(queries: int) -> int:
+        """Blocks that are not full are computed like full ones."""
+        return queries + -queries % kernel.QUERIES
+
     def count(
         out: Tensor,
         q: Tensor,
@@ -50,15 +60,24 @@ def in_place_of_triton() -> Iterator[None]:
         queries: Tensor,
         read: Tensor,
         blocks: Any,
-        *others: Any,
+        *_: Any,
     ) -> None:
-        """Blocks that are not full are computed like full ones."""
         tiles, of_tile = queries.shape
-        computed = tiles * (of_tile + -of_tile % kernel.QUERIES)
-        images, heads, _, channels = q.shape
-        flops = 4 * images * heads * computed * blocks.logs.shape[1] * channels
-        given = [q, k, v, queries, read, blocks.starts, blocks.logs]
-        torch.ops.token_merge_benchmark.attend_by_number(out, given, flops)
+        pairs = tiles * fill_blocks(of_tile) * blocks.logs.shape[1]
+        note(out, q, k, v, pairs, queries, read, blocks.starts, blocks.logs)
+
+    def count_merged(
+        out: Tensor, q: Tensor, k: Tensor, v: Tensor, plan: Any, merged: Any, *_: Any
+    ) -> None:
+        far, near = (
+            find(plan, kernel.KEYS) for find in (kernel.list_far_blocks, kernel.list_near_blocks)
+        )
+        _, groups, of_group = merged.slots.shape
+        of_far = fill_blocks(merged.kept.shape[2]) * far.logs.shape[1]
+        of_near = fill_blocks(of_group) * near.logs.shape[1]
+        tables = plan.owned, merged.kept, merged.slots, plan.read
+        of_blocks = far.starts, far.logs, near.starts, near.logs
+        note(out, q, k, v, groups * (of_far + of_near), *tables, *of_blocks)
 
     def explain_lack(device: torch.device, *_: Any) -> str:
         return "" if device.type == "cuda" else "there is no GPU"
@@ -66,5 +85,6 @@ def in_place_of_triton() -> Iterator[None]:
     with (
         patch.object(kernel_choice, "explain_lack", explain_lack),
         patch.object(kernel, "_attend", count),
+        patch.object(kernel, "_attend_merged", count_merged),
     ):
         yield
