@@ -20,7 +20,7 @@ from .tiled_axis import Axes
 from .tokens import number_between, take_tokens
 
 MOST_LEFT = 64
-"""Queries of a group. Our own kernel computes as many at once."""
+"""Queries of a strip. Our own kernel computes as many at once."""
 
 LEAST_VARIANCE = 1e-12
 """Tokens whose channels vary less are like no other token."""
@@ -28,10 +28,10 @@ LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class MergedQueries:
-    """Of the Q queries of each of G groups, M remain. Groups are whole rows of a tile.
+    """Of the Q queries of each of S strips, M remain. Strips are whole rows of a tile.
 
-    kept: (B, G, M) int64, their places in the group; rows follow each other at equal distances.
-    slots: (B, G, Q) int64, which of the M each query of the group reads far keys with.
+    kept: (B, S, M) int64, their places in the strip. They need not follow each other in memory.
+    slots: (B, S, Q) int64, which of the M each query of the strip reads far keys with.
     """
 
     kept: Tensor
@@ -44,26 +44,26 @@ class MergedQueries:
 
     @cached_property
     def _kept_rows(self) -> Tensor:
-        """(B, G·M) int64, of all queries of all groups."""
+        """(B, S·M) int64, of all queries of all strips."""
         return _count_on(self.kept, self.slots.shape[2])
 
     @cached_property
     def _slot_rows(self) -> Tensor:
-        """(B, G·Q) int64, of all queries that remain."""
+        """(B, S·Q) int64, of all queries that remain."""
         return _count_on(self.slots, self.kept.shape[2])
 
     def merge(self, q: Tensor) -> Tensor:
-        """The queries that remain. (B, H, G·Q, D) -> (B, H, G·M, D)."""
+        """The queries that remain. (B, H, S·Q, D) -> (B, H, S·M, D)."""
         return take_tokens(q, self._kept_rows)
 
     def unmerge(self, y: Tensor) -> Tensor:
-        """Give each query what its slot has. (B, H, G·M, D) -> (B, H, G·Q, D)."""
+        """Give each query what its slot has. (B, H, S·M, D) -> (B, H, S·Q, D)."""
         return take_tokens(y, self._slot_rows)
 
 
-def _count_on(places: Tensor, of_group: int) -> Tensor:
-    """Places within groups as places within all of them. (B, G, n) -> (B, G·n)."""
-    first = number_between(0, places.shape[1], places.device) * of_group
+def _count_on(places: Tensor, of_strip: int) -> Tensor:
+    """Places within strips as places within all of them. (B, S, n) -> (B, S·n)."""
+    first = number_between(0, places.shape[1], places.device) * of_strip
     return (places + first[:, None]).flatten(1)
 
 
@@ -75,9 +75,9 @@ def merge_queries(
     share: float,
     draws: Draws | None,
 ) -> MergedQueries | None:
-    """Merge the queries of each group that are most similar to a dst of this group.
+    """Merge the queries of each strip that are most similar to a dst of this strip.
 
-    ToMe for SD (arXiv 2303.17604) sec. 4, within groups: each cell has one dst, all other queries
+    ToMe for SD (arXiv 2303.17604) sec. 4, within strips: each cell has one dst, all other queries
     are src. None where the dst leave no query to merge.
 
     Args:
@@ -90,28 +90,28 @@ def merge_queries(
         draws: for a random dst of each cell; None takes the first.
     """
     rows, width = count_rows(axes, share), axes[2].tile
-    numbers = numbers.view(-1, rows * width)  # (G, Q)
-    groups, queries = numbers.shape
-    places = _choose_places(TokenGrid(rows, width), groups, strides, draws, metric.device)  # (G, n)
+    numbers = numbers.view(-1, rows * width)  # (S, Q)
+    strips, queries = numbers.shape
+    places = _choose_places(TokenGrid(rows, width), strips, strides, draws, metric.device)  # (S, n)
     left = max(_count_left(queries, share), places.shape[1])  # M
     if left == queries:
         return None
     unit = F.layer_norm(metric, metric.shape[-1:], eps=LEAST_VARIANCE)
-    unit = unit.index_select(1, numbers.flatten()).unflatten(1, numbers.shape)  # (B, G, Q, C)
+    unit = unit.index_select(1, numbers.flatten()).unflatten(1, numbers.shape)  # (B, S, Q, C)
     at_dst = places[None, :, :, None].expand(len(metric), -1, -1, metric.shape[2])
-    similarity = unit @ unit.gather(2, at_dst).mT  # (B, G, Q, n)
-    best, which = similarity.max(dim=-1)  # (B, G, Q)
-    places = places.expand(len(metric), -1, -1)  # (B, G, n)
+    similarity = unit @ unit.gather(2, at_dst).mT  # (B, S, Q, n)
+    best, which = similarity.max(dim=-1)  # (B, S, Q)
+    places = places.expand(len(metric), -1, -1)  # (B, S, n)
     order = best.scatter_(2, places, float("-inf")).argsort(dim=-1, stable=True)
-    kept = order.narrow(2, 0, left)  # (B, G, M), the least similar
-    goes_to = places.gather(2, which).scatter_(2, kept, kept)  # (B, G, Q)
+    kept = order.narrow(2, 0, left)  # (B, S, M), the least similar
+    goes_to = places.gather(2, which).scatter_(2, kept, kept)  # (B, S, Q)
     of_kept = number_between(0, left, kept.device).expand_as(kept)
     slots = torch.empty_like(which).scatter_(2, kept, of_kept).gather(2, goes_to)
     return MergedQueries(kept, slots)
 
 
 def count_rows(axes: Axes, share: float) -> int:
-    """The rows of a group: as many as divide those of a tile, frames counted one after the other,
+    """The rows of a strip: as many as divide those of a tile, frames counted one after the other,
     and leave at most ``MOST_LEFT`` queries; at least one.
     """
     frames, height, width = (axis.tile for axis in axes)
@@ -128,16 +128,16 @@ def _count_left(queries: int, share: float) -> int:
 
 
 def _choose_places(
-    group: TokenGrid,
-    groups: int,
+    strip: TokenGrid,
+    strips: int,
     strides: tuple[int, int],
     draws: Draws | None,
     device: torch.device,
 ) -> Tensor:
-    """The dst of each group, one for each of its cells, as places in the group. (G, n) int64."""
-    stride_y, stride_x = min(strides[0], group.height), min(strides[1], group.width)
-    cells = list_strided_cells(group, stride_y, stride_x, device)
+    """The dst of each strip, one for each of its cells, as places in the strip. (S, n) int64."""
+    stride_y, stride_x = min(strides[0], strip.height), min(strides[1], strip.width)
+    cells = list_strided_cells(strip, stride_y, stride_x, device)
     if draws is None:
-        return cells.tokens[:1].expand(groups, -1)
-    drawn = draws.draw_below(cells.sizes.expand(groups, -1))
+        return cells.tokens[:1].expand(strips, -1)
+    drawn = draws.draw_below(cells.sizes.expand(strips, -1))
     return cells.tokens.gather(0, drawn)

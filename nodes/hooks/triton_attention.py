@@ -137,10 +137,10 @@ def _attend_merged(
 ) -> None:
     """Write the attention of the picture's queries, of which some are merged."""
     far, near = list_far_blocks(plan, KEYS), list_near_blocks(plan, KEYS)
-    images, groups, of_group = merged.slots.shape
+    images, strips, of_strip = merged.slots.shape
     assert merged.kept.shape[2] <= QUERIES
     with torch.cuda.device_of(q):
-        _merged_kernel[groups, q.shape[1], images](
+        _merged_kernel[strips, q.shape[1], images](
             out,
             q,
             k,
@@ -155,8 +155,8 @@ def _attend_merged(
             near.starts,
             near.logs,
             *_list_strides(out, q, k, v),
-            groups // len(far.starts),
-            of_group,
+            strips // len(far.starts),
+            of_strip,
             merged.kept.shape[2],
             merged.kept.stride(1),
             far.starts.shape[1],
@@ -279,8 +279,8 @@ def _merged_kernel(
     v_image,
     v_head,
     v_token,
-    groups_of_tile,
-    of_group,
+    strips_of_tile,
+    of_strip,
     left,
     kept_row,
     far_blocks,
@@ -294,16 +294,16 @@ def _merged_kernel(
     QUERIES: tl.constexpr,  # noqa: N803
     KEYS: tl.constexpr,  # noqa: N803
 ):
-    """One program: a group of merged queries, in one head of one image.
+    """One program: a strip of merged queries, in one head of one image.
 
     The queries that remain read the far keys, at most QUERIES of them. Then all queries of the
-    group, QUERIES at a time, begin with what their slot found, and read the near keys.
+    strip, QUERIES at a time, begin with what their slot found, and read the near keys.
     """
-    group = tl.program_id(0)
-    tile = group // groups_of_tile
+    strip = tl.program_id(0)
+    tile = strip // strips_of_tile
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
-    row = image * tl.num_programs(0) + group
+    row = image * tl.num_programs(0) + strip
     read += head % draws * of_draw
     k += image * k_image + head // repeats * k_head
     v += image * v_image + head // repeats * v_head
@@ -313,7 +313,7 @@ def _merged_kernel(
     slot = tl.arange(0, QUERIES)
     there = slot < left
     query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
-    query = tl.load(numbers + group * of_group + query)
+    query = tl.load(numbers + strip * of_strip + query)
     of_queries = _load_rows(q, query, q_token, there, CHANNELS, PADDED)
     highest = tl.full([QUERIES], float("-inf"), tl.float32)
     total = tl.zeros([QUERIES], tl.float32)
@@ -338,11 +338,11 @@ def _merged_kernel(
     log_of_slots = highest + tl.math.log2(total)
 
     keys = read, near_starts + tile * near_blocks, near_logs, near_blocks
-    for part in range(tl.cdiv(of_group, QUERIES)):
+    for part in range(tl.cdiv(of_strip, QUERIES)):
         place = part * QUERIES + tl.arange(0, QUERIES)
-        inside = place < of_group
-        query = tl.load(owned + group * of_group + place, mask=inside, other=-1)
-        taken = tl.load(slots + row * of_group + place, mask=inside, other=0)
+        inside = place < of_strip
+        query = tl.load(owned + strip * of_strip + place, mask=inside, other=-1)
+        taken = tl.load(slots + row * of_strip + place, mask=inside, other=0)
         takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
         mean = tl.dot(takes.to(of_queries.dtype), of_slots)
         highest = tl.sum(tl.where(takes, log_of_slots[None], 0.0), 1)

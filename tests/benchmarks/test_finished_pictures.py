@@ -108,3 +108,9 @@ def test_a_transformer_errs_less_where_its_fewer_keys_weigh_as_much_as_all_did()
 def test_exact_near_keys_reduce_a_transformers_error_to_a_fourth_or_less() -> None:
     windowless = error(DOWNSAMPLE, kind="flux", factor=2.0, local_window="off")
     assert 0 < error(DOWNSAMPLE, kind="flux", factor=2.0) < windowless / 4
+
+
+def test_queries_that_share_far_keys_alone_err_a_tenth_as_much_or_less() -> None:
+    """With 24 x 24 tokens the box is half as long as the picture."""
+    windowless = error(MERGE, kind="flux", local_window="off")
+    assert 0 < error(MERGE, kind="flux") < windowless / 10

@@ -50,7 +50,7 @@ def make_tensors(plan, images=1, heads=2, key_heads=2):
 
 
 def check(merged):
-    """Each query has a slot of its group; one that remains has its own."""
+    """Each query has a slot of its strip; one that remains has its own."""
     queries, left = merged.slots.shape[2], merged.kept.shape[2]
     assert ((merged.slots >= 0) & (merged.slots < left)).all()
     assert ((merged.kept >= 0) & (merged.kept < queries)).all()
@@ -146,7 +146,7 @@ def test_tiles_are_higher_so_that_a_kernels_block_of_queries_remains(ratio, heig
     ],
     ids=str,
 )
-def test_groups_are_rows_of_a_tile_that_leave_no_more_than_a_kernels_block(grid, side, rows):
+def test_strips_are_rows_of_a_tile_that_leave_no_more_than_a_kernels_block(grid, side, rows):
     plan = make_plan(grid, local_window=side)
     assert plan.merged.slots.shape[2] == rows * plan.axes[2].tile
     assert plan.merged.kept.shape[2] <= MOST_LEFT

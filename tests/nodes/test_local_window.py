@@ -13,18 +13,27 @@ def test_it_brings_a_unets_picture_nearer_to_plain(unet, token_downsample, denoi
     assert error[1] < error[0]
 
 
-def test_auto_is_off_on_unets(unet, token_downsample, denoise):
-    auto, off = (
-        denoise(token_downsample(unet("SD15"), local_window=side)) for side in ("auto", "off")
-    )
+@pytest.fixture(params=["merge", "downsample"])
+def node(request, token_merge, token_downsample):
+    return token_merge if request.param == "merge" else token_downsample
+
+
+def test_auto_is_off_on_unets(unet, node, denoise):
+    auto, off = (denoise(node(unet("SD15"), local_window=side)) for side in ("auto", "off"))
     assert torch.equal(auto, off)
 
 
-def test_auto_is_12_on_transformers(flux, token_downsample, denoise):
+def test_token_merge_has_none_on_unets(unet, token_merge, denoise):
+    off, asked_for = (
+        denoise(token_merge(unet("SD15"), local_window=side)) for side in ("off", "12")
+    )
+    assert torch.equal(asked_for, off)
+
+
+def test_auto_is_12_on_transformers(flux, node, denoise):
     size = (70, 70)  # 35 x 35 tokens
     auto, twelve, off = (
-        denoise(token_downsample(flux, local_window=side), size=size, steps=1)
-        for side in ("auto", "12", "off")
+        denoise(node(flux, local_window=side), size=size, steps=1) for side in ("auto", "12", "off")
     )
     assert torch.equal(auto, twelve)
     assert not torch.equal(auto, off)
@@ -34,6 +43,35 @@ def test_the_run_says_how_many_keys_a_query_reads(unet, token_downsample, denois
     denoise(token_downsample(unet("SD15"), local_window="8"))
     # 64 near keys, 32 in line with the box along each axis, and 8 elsewhere.
     assert messages() == ["Token Downsample: 3 layers: 256 tokens, attention reads 136 keys."]
+
+
+def test_the_run_says_how_many_queries_read_far_keys(flux, token_merge, denoise, messages):
+    denoise(token_merge(flux, ratio=0.5, local_window="8"), size=(70, 70), steps=1)
+    # Half of 1,225 tokens and 7 of the prompt.
+    assert messages() == [
+        "Token Merge: 2 layers: 1,232 tokens, attention computes 619 queries and reads 244 keys."
+    ]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"target": "queries, keys and values"},
+        {"matching": "global"},
+        {"proportional_attention": False},
+    ],
+    ids=str,
+)
+def test_other_ways_to_merge_have_no_window_and_say_so_where_one_is_asked_for(
+    inputs, flux, token_merge, denoise, messages
+):
+    off, asked_for = (
+        denoise(token_merge(flux, local_window=side, **inputs), size=(32, 32), steps=1)
+        for side in ("off", "12")
+    )
+    assert torch.equal(asked_for, off)
+    (said,) = (each for each in messages() if "local_window" in each)
+    assert "local_window is left out: it needs target" in said
 
 
 @pytest.mark.parametrize("order", ["merge first", "downsample first"])
@@ -71,6 +109,20 @@ def test_the_attention_of_another_node_is_called_without_a_window(
     model.model_options["transformer_options"]["optimized_attention_override"] = of_another_node
     picture = denoise(token_downsample(model, local_window="8"))
     assert torch.equal(picture, denoise(token_downsample(unet("SD15"))))
+    assert any("another node sets the attention function" in each for each in messages())
+
+
+def test_merging_says_that_another_nodes_attention_leaves_no_window(
+    flux, token_merge, denoise, messages
+):
+    def of_another_node(attention, *args, **kwargs):
+        return attention(*args, **kwargs)
+
+    model = flux.clone()
+    model.model_options["transformer_options"]["optimized_attention_override"] = of_another_node
+    picture = denoise(token_merge(model), size=(32, 32), steps=1)
+    off = denoise(token_merge(flux, local_window="off"), size=(32, 32), steps=1)
+    assert torch.equal(picture, off)
     assert any("another node sets the attention function" in each for each in messages())
 
 

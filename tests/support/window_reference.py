@@ -29,11 +29,11 @@ def attend_densely(
 
 def take_far_queries(plan: WindowPlan, q: Tensor) -> Tensor:
     """The query by which each token reads the keys out of its box. (B, H, L, D)"""
-    queries = plan.queries.view(plan.merged.slots.shape[1:])  # (G, Q)
-    group, place = plan.places // queries.shape[1], plan.places % queries.shape[1]
+    queries = plan.queries.view(plan.merged.slots.shape[1:])  # (S, Q)
+    strip, place = plan.places // queries.shape[1], plan.places % queries.shape[1]
     found = q.clone()
     for image, (kept, slots) in enumerate(zip(plan.merged.kept, plan.merged.slots, strict=True)):
-        numbers = queries[group, kept[group, slots[group, place]]]
+        numbers = queries[strip, kept[strip, slots[strip, place]]]
         plan.stream.take_picture(found)[image] = q[image, :, numbers]
     return found
 

@@ -72,12 +72,12 @@ def in_place_of_triton() -> Iterator[None]:
         far, near = (
             find(plan, kernel.KEYS) for find in (kernel.list_far_blocks, kernel.list_near_blocks)
         )
-        _, groups, of_group = merged.slots.shape
+        _, strips, of_strip = merged.slots.shape
         of_far = fill_blocks(merged.kept.shape[2]) * far.logs.shape[1]
-        of_near = fill_blocks(of_group) * near.logs.shape[1]
+        of_near = fill_blocks(of_strip) * near.logs.shape[1]
         tables = plan.owned, merged.kept, merged.slots, plan.read
         of_blocks = far.starts, far.logs, near.starts, near.logs
-        note(out, q, k, v, groups * (of_far + of_near), *tables, *of_blocks)
+        note(out, q, k, v, strips * (of_far + of_near), *tables, *of_blocks)
 
     def explain_lack(device: torch.device, *_: Any) -> str:
         return "" if device.type == "cuda" else "there is no GPU"
