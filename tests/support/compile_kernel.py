@@ -42,9 +42,10 @@ def main() -> None:
     )
 
     module = kernel_choice._import_kernel()
-    kernels = {name: getattr(module, name) for name in ("_kernel", "_merged_kernel")}
+    written = module.triton_kernels
+    kernels = {name: getattr(written, name) for name in ("attend", "attend_merged")}
     for name in kernels:
-        setattr(module, name, Recorder())
+        setattr(written, name, Recorder())
     stream = Stream(TokenGrid(24, 24), before=5)
     metric, draws = torch.randn(1, 576, 8), Draws((0,), torch.device("cpu"))
     layer = LayerTokens(stream, lambda: metric, draws, local_window=8, by_number=True)
@@ -54,7 +55,7 @@ def main() -> None:
             module.attend_windows(plan_layer(settings, layer), q, k, v, 0.1)
         module.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
     for name, kernel in kernels.items():
-        calls = getattr(module, name).calls
+        calls = getattr(written, name).calls
         kinds = {repr(each): each for each in (read(kernel, *call) for call in calls)}
         for types, constants, how in kinds.values():
             for capability in CAPABILITIES:
