@@ -31,7 +31,7 @@ def attend_windows(
     plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
 ) -> Tensor:
     """As ``tome_core.attend_windows``."""
-    if mask is None and takes(q, k, v):
+    if mask is None and takes(q, k, v, merges=plan.merged is not None):
         out: Tensor = _import_kernel().attend_windows(plan, q, k, v, scale)
         return out
     return window_attention.attend_windows(plan, q, k, v, mask, scale)
@@ -46,10 +46,10 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
     return out
 
 
-def takes(q: Tensor, k: Tensor, v: Tensor) -> bool:
+def takes(q: Tensor, k: Tensor, v: Tensor, *, merges: bool = False) -> bool:
     """Whether our kernel takes such tensors and runs on their device.
 
-    It has no gradients, which training a LoRA asks for.
+    It has no gradients, which training a LoRA asks for. merges: whether queries are merged.
     """
     return (
         q.dtype in (torch.float16, torch.bfloat16)
@@ -57,7 +57,7 @@ def takes(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.shape[3] == v.shape[3] <= MOST_CHANNELS
         and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
         and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
-        and not explain_lack(q.device, q.dtype, q.shape[3])
+        and not explain_lack(q.device, q.dtype, q.shape[3], merges)
     )
 
 
@@ -79,12 +79,15 @@ def pays(q: Tensor, k: Tensor, v: Tensor) -> bool:
 
 @lru_cache(maxsize=64)
 def explain_lack(
-    device: torch.device, dtype: torch.dtype = torch.float16, channels: int = 64
+    device: torch.device,
+    dtype: torch.dtype = torch.float16,
+    channels: int = 64,
+    merges: bool = False,
 ) -> str:
     """Why our kernel does not run on a device, empty where it does.
 
     It is tried once with each type and number of channels, on few tokens: a driver, a compiler or
-    the installed Triton may not do what it needs.
+    the installed Triton may not do what it needs. merges: that for merged queries.
     """
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
@@ -96,7 +99,7 @@ def explain_lack(
     except ImportError:
         return "Triton is not installed"
     try:
-        works = _works(kernel, device, dtype, channels)
+        works = _works(kernel, device, dtype, channels, merges)
         return "" if works else "Triton gives other results on this GPU"
     except Exception as error:
         return f"Triton does not run here ({(str(error).strip() or repr(error))[:100]})"
@@ -108,23 +111,27 @@ def _import_kernel() -> Any:
 
 
 @torch.inference_mode()
-def _works(kernel: Any, device: torch.device, dtype: torch.dtype, channels: int) -> bool:
+def _works(
+    kernel: Any, device: torch.device, dtype: torch.dtype, channels: int, merges: bool
+) -> bool:
     """Whether a small picture with a prompt comes out as PyTorch's kernels give it.
 
-    In windows, without and with merged queries, and once with keys that weigh alike.
+    Once in windows, and once with keys that weigh alike.
     """
     draws, stream = Draws((0,), device), Stream(TokenGrid(20, 20), before=3)
     generator = torch.Generator(device).manual_seed(0)
     size = (3, 1, 2, stream.length, channels)
     q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
     sizes, scale = torch.ones(1, stream.length, device=device), channels**-0.5
-    whole = F.scaled_dot_product_attention(q, k, v)
-    pairs = [(kernel.attend_weighed(q, k, v, sizes, scale), whole)]
     metric = stream.take_picture(q).mean(dim=1)
     layer = LayerTokens(stream, lambda: metric, draws, local_window=8, by_number=True)
-    for settings in (DownsampleSettings(), MergeSettings()):
-        plan = plan_layer(settings, layer)
-        assert isinstance(plan, WindowPlan)
-        known = window_attention.attend_windows(plan, q, k, v, None, scale)
-        pairs.append((kernel.attend_windows(plan, q, k, v, scale), known))
+    plan = plan_layer(MergeSettings() if merges else DownsampleSettings(), layer)
+    assert isinstance(plan, WindowPlan)
+    pairs = (
+        (
+            kernel.attend_windows(plan, q, k, v, scale),
+            window_attention.attend_windows(plan, q, k, v, None, scale),
+        ),
+        (kernel.attend_weighed(q, k, v, sizes, scale), F.scaled_dot_product_attention(q, k, v)),
+    )
     return all(torch.allclose(found, known, rtol=0.02, atol=0.02) for found, known in pairs)

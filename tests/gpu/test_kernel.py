@@ -33,8 +33,9 @@ def make_plan(grid, device, settings, metric):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("channels", [16, 40, 64, 80, 96, 128])
-def test_it_runs_with_all_that_it_takes(channels, dtype, gpu):
-    assert kernel_choice.explain_lack(gpu, dtype, channels) == ""
+@pytest.mark.parametrize("merges", [False, True])
+def test_it_runs_with_all_that_it_takes(channels, dtype, merges, gpu):
+    assert kernel_choice.explain_lack(gpu, dtype, channels, merges) == ""
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -149,6 +149,17 @@ def test_other_tensors_are_left_to_pytorchs_kernels(q, v, why, on_every_device):
     assert kernel_choice.takes(q, q, v) == (not why)
 
 
+def test_merged_queries_are_left_to_pytorch_where_their_kernel_alone_does_not_run(
+    kernel, monkeypatch
+):
+    def explain_lack(*asked):
+        return "no" if asked[3:] == (True,) else ""
+
+    monkeypatch.setattr(kernel_choice, "explain_lack", explain_lack)
+    assert kernel_choice.takes(HALF, HALF, HALF)
+    assert not kernel_choice.takes(HALF, HALF, HALF, merges=True)
+
+
 def test_values_that_need_no_gradients_just_now_are_taken(on_every_device):
     learned = HALF.clone().requires_grad_()
     with torch.no_grad():
@@ -161,16 +172,16 @@ def test_channels_that_would_be_padded_get_their_weights_otherwise(on_every_devi
     assert not kernel_choice.pays(few, few, few)
 
 
-@pytest.mark.parametrize("channels", [40, 64])
-def test_the_kernel_is_tried_before_it_is_taken(channels, kernel):
-    assert kernel_choice._works(kernel, CPU, torch.float16, channels)
+@pytest.mark.parametrize(("channels", "merges"), [(40, False), (64, False), (64, True)])
+def test_the_kernel_is_tried_before_it_is_taken(channels, merges, kernel):
+    assert kernel_choice._works(kernel, CPU, torch.float16, channels, merges)
 
 
 @pytest.mark.parametrize("function", ["attend_windows", "attend_weighed"])
 def test_a_kernel_that_computes_something_else_is_found_out(function, kernel):
     right = {name: getattr(kernel, name) for name in ("attend_windows", "attend_weighed")}
     found = SimpleNamespace(**{**right, function: lambda *args: 1.1 * right[function](*args)})
-    assert not kernel_choice._works(found, CPU, torch.float16, 64)
+    assert not kernel_choice._works(found, CPU, torch.float16, 64, False)
 
 
 def raise_error(*_):
