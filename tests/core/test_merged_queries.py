@@ -4,18 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from support.core_cases import (
-    comparable_tokens,
-    grids,
-    make_layer,
-    streams,
-    tokens,
-    window_merge_settings,
-)
-from support.fuzzing import SOAK, fuzzed
-from support.window_reference import attend_densely
+from support.core_cases import make_layer
+from support.window_reference import attend_densely, check_slots
 from token_merge.tome_core import (
     Draws,
     LayerTokens,
@@ -49,21 +39,12 @@ def make_tensors(plan, images=1, heads=2, key_heads=2):
     return q, *torch.randn(2, images, key_heads, plan.stream.length, 8)
 
 
-def check(merged):
-    """Each query has a slot of its strip; one that remains has its own."""
-    queries, left = merged.slots.shape[2], merged.kept.shape[2]
-    assert ((merged.slots >= 0) & (merged.slots < left)).all()
-    assert ((merged.kept >= 0) & (merged.kept < queries)).all()
-    own = merged.slots.gather(2, merged.kept)
-    assert torch.equal(own, torch.arange(left).expand_as(own))
-
-
 @EVERY_GRID
 @pytest.mark.parametrize("others", [(0, 0), (3, 2)])
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])
 def test_attention_is_that_of_the_keys_each_query_reads(grid, others, ratio):
     plan = make_plan(grid, None, *others, images=2, ratio=ratio)
-    check(plan.merged)
+    check_slots(plan.merged)
     q, k, v = make_tensors(plan, images=2)
     expected = attend_densely(plan, q, k, v, None, 0.3)
     torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
@@ -178,39 +159,3 @@ def test_one_plan_serves_queries_and_keys():
     plans = plan_parts(settings, layer, settings.find_parts(1, (1, 2, 4)))
     assert plans["queries"] is plans["keys and values"]
     assert plans["queries"].window
-
-
-@st.composite
-def cases(draw):
-    stream = draw(streams(grids(most_side=20, most_frames=4)))
-    return draw(window_merge_settings()), stream, draw(tokens(stream.grid.tokens))
-
-
-@fuzzed(short=60, share=0.1)
-@given(cases())
-def test_attention_with_any_setting_is_that_of_the_keys_each_query_reads(case):
-    settings, stream, batch = case
-    assume(0 < batch.batch <= 3)
-    plan = plan_layer(settings, make_layer(settings, stream, batch.draw(stream.grid.tokens)))
-    if isinstance(plan, Skipped) or not plan.window:
-        return SOAK.count("merged queries", "no window")
-    if plan.merged:
-        check(plan.merged)
-    q, k, v = torch.randn(3, batch.batch, 2, stream.length, 4)
-    expected = attend_densely(plan, q, k, v, None, 0.5)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.5), expected)
-    return SOAK.count("merged queries", "compared" if plan.merged else "nothing merged")
-
-
-@fuzzed(short=30, share=0.05)
-@given(streams(grids(most_side=20)), window_merge_settings(), comparable_tokens())
-def test_an_image_of_a_batch_is_merged_as_it_is_alone(stream, settings, batch):
-    metric = batch.draw(stream.grid.tokens)
-    plan, alone = (
-        plan_layer(settings, make_layer(settings, stream, each)) for each in (metric, metric[-1:])
-    )
-    if isinstance(plan, Skipped) or not plan.window or not plan.merged:
-        return SOAK.count("merged queries of split batches", "nothing merged")
-    elsewhere = (plan.merged.slots[-1] != alone.merged.slots[-1]).float().mean()
-    assert elsewhere <= 0.02 + 2 / stream.grid.tokens
-    return SOAK.count("merged queries of split batches", "compared")

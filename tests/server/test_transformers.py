@@ -67,6 +67,8 @@ LATENTS: dict[str, dict[str, Any]] = {
 }
 # Tokens of the picture (16 x 12) or video (3 x 10 x 8), and of the prompt in the same sequence.
 TOKENS = {"flux": (192, 77), "wan": (240, 0)}
+# Keys that a query reads where queries share those out of their box.
+IN_WINDOWS = {"flux": 145, "wan": 72}
 
 
 def make_weights(configuration: type, settings: dict[str, Any]) -> dict[str, Tensor]:
@@ -140,8 +142,9 @@ def test_both_nodes_reduce_and_change_the_result_a_little(family, generate, serv
     assert plain.isfinite().all()
     assert torch.equal(generate(family, None), plain)
     merged, kept = picture // 2 + prompt, picture // 4 + prompt
+    read = IN_WINDOWS[family]
     for node, did in (
-        ("TokenMerge", f", attention computes {merged:,} queries and reads {kept:,} keys"),
+        ("TokenMerge", f", attention computes {merged:,} queries and reads {read:,} keys"),
         ("TokenDownsample", f", attention reads {kept:,} keys"),
     ):
         start = len(server.log.read_text())

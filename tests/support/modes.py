@@ -59,7 +59,7 @@ EVERY_OPTION = (
     ),
 )
 MODES = (
-    Mode("merge", ((MERGE, {}),)),
+    Mode("merge", ((MERGE, {"local_window": "off"}),)),
     Mode("downsample", ((DOWNSAMPLE, {"local_window": "off"}),)),
     Mode("stratified", ((DOWNSAMPLE, {"method": "stratified", "local_window": "off"}),)),
     Mode("local window", ((DOWNSAMPLE, {"local_window": "8"}),)),

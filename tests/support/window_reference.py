@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from token_merge.tome_core.drawn_keys import DrawnKeys
+from token_merge.tome_core.merged_queries import MergedQueries
 from token_merge.tome_core.window_plan import WindowPlan
 from torch import Tensor
 
@@ -75,3 +76,12 @@ def weigh_tile(keys: DrawnKeys, tile: list[int], plan: WindowPlan, heads: int) -
         numbers = keys.numbers[head % len(keys.numbers), row, start : start + keys.window]
         weights[head].index_add_(0, numbers, torch.full(numbers.shape, keys.weight))
     return weights
+
+
+def check_slots(merged: MergedQueries) -> None:
+    """Each query has a slot of its strip; one that remains has its own."""
+    queries, left = merged.slots.shape[2], merged.kept.shape[2]
+    assert ((merged.slots >= 0) & (merged.slots < left)).all()
+    assert ((merged.kept >= 0) & (merged.kept < queries)).all()
+    own = merged.slots.gather(2, merged.kept)
+    assert torch.equal(own, torch.arange(left).expand_as(own))
