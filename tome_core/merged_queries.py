@@ -1,13 +1,13 @@
 """Merging queries of local windows: similar ones read the keys out of their box together.
 
-A query reads the keys near it for itself, since where it looks there changes from token to token.
-What lies farther away looks alike from similar queries of a tile.
+A query reads the keys near it for itself, since which of them matter changes from token to token.
+To keys farther away, similar queries of a tile attend nearly alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +17,7 @@ from .cells import list_strided_cells
 from .draws import Draws
 from .grid import TokenGrid
 from .tiled_axis import Axes
-from .tokens import number_between, take_tokens
+from .tokens import number_between, number_first, take_tokens
 
 MOST_LEFT = 64
 """Queries of a strip. Our own kernel computes as many at once."""
@@ -63,8 +63,7 @@ class MergedQueries:
 
 def _count_on(places: Tensor, of_strip: int) -> Tensor:
     """Places within strips as places within all of them. (B, S, n) -> (B, S·n)."""
-    first = number_between(0, places.shape[1], places.device) * of_strip
-    return (places + first[:, None]).flatten(1)
+    return (places + number_first(places.shape[1], of_strip, places.device)).flatten(1)
 
 
 def merge_queries(
@@ -110,6 +109,7 @@ def merge_queries(
     return MergedQueries(kept, slots)
 
 
+@lru_cache(maxsize=32)
 def count_rows(axes: Axes, share: float) -> int:
     """The rows of a strip: as many as divide those of a tile, frames counted one after the other,
     and leave at most ``MOST_LEFT`` queries; at least one.

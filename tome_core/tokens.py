@@ -66,7 +66,7 @@ def number_rows(numbers: Tensor, of_each: int) -> Tensor:
     """
     if len(numbers) == 1:
         return numbers[0]
-    return (numbers + _number_first(len(numbers), of_each, numbers.device)).flatten()
+    return (numbers + number_first(len(numbers), of_each, numbers.device)).flatten()
 
 
 @lru_cache(maxsize=64)
@@ -78,8 +78,8 @@ def number_between(start: int, end: int, device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=64)
 @torch.inference_mode(False)
-def _number_first(images: int, of_each: int, device: torch.device) -> Tensor:
-    """The first row of each image. (B, 1) int64."""
+def number_first(images: int, of_each: int, device: torch.device) -> Tensor:
+    """The first row of each image, or of each of other parts. (B, 1) int64."""
     return torch.arange(images, device=device)[:, None] * of_each
 
 

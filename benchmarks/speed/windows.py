@@ -13,7 +13,6 @@ from token_merge.tome_core import (
     Draws,
     LayerTokens,
     MergeSettings,
-    Settings,
     Stream,
     WindowPlan,
     plan_layer,
@@ -68,9 +67,11 @@ def plan_windows(setting: Setting, stream: Stream, device: torch.device) -> Wind
     draws = Draws(("benchmark",), device)
     layer = LayerTokens(stream, find_metric, draws, local_window=SIDE)
     # Given, not chosen by the node, so that small pictures have windows on a GPU, too.
-    chosen: Settings = DownsampleSettings(factor=float(setting.factor), local_window=SIDE)
-    if setting.ratio:
-        chosen = MergeSettings(ratio=setting.ratio, local_window=SIDE)
-    plan = plan_layer(chosen, layer)
+    plan = plan_layer(
+        MergeSettings(ratio=setting.ratio, local_window=SIDE)
+        if setting.ratio
+        else DownsampleSettings(factor=float(setting.factor), local_window=SIDE),
+        layer,
+    )
     assert isinstance(plan, WindowPlan)
     return plan

@@ -87,7 +87,8 @@ def explain_lack(
     """Why our kernel does not run on a device, empty where it does.
 
     It is tried once with each type and number of channels, on few tokens: a driver, a compiler or
-    the installed Triton may not do what it needs. merges: that for merged queries.
+    the installed Triton may not do what it needs. merges: whether queries are to be merged, which
+    takes a kernel of its own.
     """
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():

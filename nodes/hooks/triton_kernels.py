@@ -61,9 +61,7 @@ def attend(
     query = tl.load(queries + tile * of_tile + place, mask=place < of_tile, other=-1)
     owned = query >= 0
     of_queries = _load_rows(q, query, q_token, owned, CHANNELS, PADDED)
-    highest = tl.full([QUERIES], float("-inf"), tl.float32)
-    total = tl.zeros([QUERIES], tl.float32)
-    mean = tl.zeros([QUERIES, PADDED], tl.float32)
+    highest, total, mean = _begin(QUERIES, PADDED)
     keys = read, starts + tile * blocks, logs + image * logs_image, blocks
     _, total, mean = _read(
         of_queries,
@@ -146,9 +144,7 @@ def attend_merged(
     query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
     query = tl.load(numbers + strip * of_strip + query)
     of_queries = _load_rows(q, query, q_token, there, CHANNELS, PADDED)
-    highest = tl.full([QUERIES], float("-inf"), tl.float32)
-    total = tl.zeros([QUERIES], tl.float32)
-    mean = tl.zeros([QUERIES, PADDED], tl.float32)
+    highest, total, mean = _begin(QUERIES, PADDED)
     keys = read, far_starts + tile * far_blocks, far_logs, far_blocks
     highest, total, mean = _read(
         of_queries,
@@ -195,6 +191,13 @@ def attend_merged(
             KEYS,
         )
         _store_rows(out, query, out_token, query >= 0, mean / total[:, None], CHANNELS, PADDED)
+
+
+@triton.jit
+def _begin(QUERIES: tl.constexpr, PADDED: tl.constexpr):  # noqa: N803
+    """What ``_read`` goes on from where no key was read yet."""
+    highest = tl.full([QUERIES], float("-inf"), tl.float32)
+    return highest, tl.zeros([QUERIES], tl.float32), tl.zeros([QUERIES, PADDED], tl.float32)
 
 
 @triton.jit
