@@ -32,6 +32,7 @@ SHOWN = {
     ),
     "flux": (
         "Token Downsample ×2, window",
+        "Token Merge 0.2, window",
         "Token Downsample ×2",
         "Token Downsample ×2, unsized",
         "Token Merge 0.5",
