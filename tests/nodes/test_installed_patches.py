@@ -4,7 +4,6 @@ import pytest
 from comfy.patcher_extension import WrappersMP
 
 OVERRIDE = "optimized_attention_override"
-SELF = {"attn1_patch"}
 RESTORED = {"attn1_patch", "attn1_output_patch"}
 CROSS = {"attn2_patch", "attn2_output_patch"}
 
@@ -35,7 +34,7 @@ def find_installed(model, denoise) -> set[str]:
         ({"proportional_attention": False}, RESTORED),
         ({"target": "queries"}, RESTORED),
         ({"target": "keys and values"}, {*RESTORED, OVERRIDE}),
-        ({"target": "keys and values", "proportional_attention": False}, SELF),
+        ({"target": "keys and values", "proportional_attention": False}, RESTORED),
         ({"matching": "toma"}, RESTORED),
         ({"merge_cross_attention": True}, {*RESTORED, *CROSS, OVERRIDE}),
         ({"start_percent": 0.5}, {*RESTORED, OVERRIDE}),
@@ -49,8 +48,8 @@ def test_token_merge_on_a_unet(inputs, expected, unet, tome, denoise):
     ("inputs", "expected"),
     [
         ({}, RESTORED),
-        ({"method": "stratified"}, SELF),
-        ({"method": "stratified", "end_percent": 0.5}, SELF),
+        ({"end_percent": 0.5}, RESTORED),
+        ({"method": "stratified"}, RESTORED),
         ({"local_window": "8"}, {*RESTORED, OVERRIDE}),
     ],
 )

@@ -109,3 +109,53 @@ def test_a_plan_that_is_kept_is_counted(run, monkeypatch):
     )
     run("SD15", "merge", stops=False)
     assert count_leftovers()["MergePlan"] == len(kept)
+
+
+@pytest.fixture
+def count_left(unet, denoise):
+    """How many numbers of the keys and values that attention got are there before the MLP."""
+    block = unet("SD15").model.diffusion_model.input_blocks[1][1].transformer_blocks[0]
+    given, left = [], []
+
+    def note_given(module, args, kwargs):
+        given.extend(kwargs[name] for name in ("context", "value"))
+
+    def note_left(module, args):
+        left.extend(x.numel() for x in given)
+        given.clear()
+
+    def count(model):
+        denoise(model)
+        return left
+
+    hooks = [
+        block.attn1.register_forward_pre_hook(note_given, with_kwargs=True),
+        block.ff.net[0].register_forward_pre_hook(note_left),
+    ]
+    yield count
+    for hook in hooks:
+        hook.remove()
+
+
+@pytest.mark.parametrize("mode", ["merge", "global", "toma", "interleaved", "area"])
+def test_keys_and_values_are_freed_before_the_mlp(
+    mode, token_merge, token_downsample, unet, count_left
+):
+    """ComfyUI's block holds what attention was given until its end; memory peaks in the MLP."""
+    kind, inputs = MODES[mode]
+    node = token_merge if kind == "merge" else token_downsample
+    left = count_left(node(unet("SD15"), **inputs))
+    assert left and not any(left)
+
+
+def test_where_gradients_are_asked_for_they_stay(token_downsample, unet, count_left):
+    """The way back through the projections reads them again."""
+
+    def call(apply, options):
+        with torch.enable_grad():
+            return apply(options["input"], options["timestep"], **options["c"])
+
+    model = token_downsample(unet("SD15"))
+    model.set_model_unet_function_wrapper(call)
+    left = count_left(model)
+    assert left and all(left)

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ....tome_core.plan import MergingPlan
@@ -29,6 +30,7 @@ class RunningBlock:
         window: keys of self-attention that are exact near each query.
         outputs: plans that give the output of self-attention back to every token.
         cross_attention, mlp: plans of the queries and of the tokens there.
+        given: the keys and values that we made for the projections of self-attention.
     """
 
     layer: SelfAttentionLayer
@@ -37,6 +39,15 @@ class RunningBlock:
     outputs: LayerPlans | None
     cross_attention: MergingPlan | None
     mlp: MergingPlan | None
+    given: tuple[Tensor, ...] = ()
+
+    def release(self) -> None:
+        """Free the memory of ``given``, which ComfyUI's block holds until its end."""
+        given, self.given = self.given, ()
+        if torch.is_grad_enabled():
+            return  # training reads them again
+        for x in given:
+            x.data = x.new_empty(0)
 
     def take_sizes(self, keys: int) -> Tensor | None:
         """Take ``sizes`` away; None where another attention call asks, with other ``keys``."""

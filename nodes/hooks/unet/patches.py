@@ -34,13 +34,11 @@ def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]
         return options
     patches = dict(options.get("patches", {}))
     patches["attn1_patch"] = [*patches.get("attn1_patch", ()), reduce_self_attention]
+    _put_first(patches, "attn1_output_patch", restore_self_attention)
     weighs = any(settings.weighs_keys for settings in stack.settings)
     windows = any(
         settings.find_local_window(SelfAttentionLayer.local_window) for settings in stack.settings
     )
-    groups = any(settings.groups_queries for settings in stack.settings)
-    if "queries" in parts or groups or weighs or windows:
-        _put_first(patches, "attn1_output_patch", restore_self_attention)
     if "queries of cross-attention" in parts:
         patches["attn2_patch"] = [*patches.get("attn2_patch", ()), reduce_cross_attention]
         _put_first(patches, "attn2_output_patch", restore_cross_attention)
@@ -79,10 +77,12 @@ def reduce_self_attention(
     # Without the plan of the keys, which must be gone when memory peaks in the MLP.
     restores = plans.queries or plans.groups
     outputs = LayerPlans(queries=plans.queries, groups=plans.groups) if restores else None
+    queries, keys, values = _reduce(plans, n, context, value)
+    given = tuple(x for x in (keys, values) if x is not context and x is not value)
     call.running = RunningBlock(
-        layer, plans.sizes, plans.window, outputs, plans.cross_attention, plans.mlp
+        layer, plans.sizes, plans.window, outputs, plans.cross_attention, plans.mlp, given
     )
-    return _reduce(plans, n, context, value)
+    return queries, keys, values
 
 
 def _reduce(plans: LayerPlans, n: Tensor, context: Tensor, value: Tensor) -> Inputs:
@@ -107,6 +107,7 @@ def restore_self_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     running = call.find_running(extra_options)
     if running is None:
         return n
+    running.release()
     # Sizes that attention did not take are not for the next attention, whatever its length.
     outputs, running.outputs, running.sizes, running.window = running.outputs, None, None, None
     if outputs is None:
