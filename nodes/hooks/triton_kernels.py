@@ -11,6 +11,9 @@ import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
+REST = tl.constexpr(16)
+"""Queries of a block of those that fill no block of QUERIES; a matrix product takes no fewer."""
+
 
 @triton.jit
 def attend(
@@ -126,7 +129,8 @@ def attend_merged(
     """One program: a strip of merged queries, in one head of one image.
 
     The queries that remain read the far keys, at most QUERIES of them. Then all queries of the
-    strip, QUERIES at a time, begin with what their slot found, and read the near keys.
+    strip, QUERIES at a time and the last ones REST at a time, begin with what their slot found, and
+    read the near keys.
     """
     strip = tl.program_id(0)
     tile = strip // strips_of_tile
@@ -165,32 +169,92 @@ def attend_merged(
     log_of_slots = highest + tl.math.log2(total)
 
     keys = read, near_starts + tile * near_blocks, near_logs, near_blocks
-    for part in range(tl.cdiv(of_strip, QUERIES)):
-        place = part * QUERIES + tl.arange(0, QUERIES)
-        inside = place < of_strip
-        query = tl.load(owned + strip * of_strip + place, mask=inside, other=-1)
-        taken = tl.load(slots + row * of_strip + place, mask=inside, other=0)
-        takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
-        mean = tl.dot(takes.to(of_queries.dtype), of_slots)
-        highest = tl.sum(tl.where(takes, log_of_slots[None], 0.0), 1)
-        total = tl.full([QUERIES], 1.0, tl.float32)
-        of_queries = _load_rows(q, query, q_token, query >= 0, CHANNELS, PADDED)
-        highest, total, mean = _read(
-            of_queries,
-            highest,
-            total,
-            mean,
-            k,
-            k_token,
-            v,
-            v_token,
+    found = of_slots, log_of_slots
+    tensors = out, out_token, q, q_token, k, k_token, v, v_token
+    owned += strip * of_strip
+    slots += row * of_strip
+    whole = of_strip // QUERIES
+    for part in range(whole):
+        _read_near(
+            tensors,
+            owned,
+            slots,
+            part * QUERIES,
+            of_strip,
+            found,
             keys,
             scale,
             CHANNELS,
             PADDED,
+            QUERIES,
             KEYS,
+            QUERIES,
         )
-        _store_rows(out, query, out_token, query >= 0, mean / total[:, None], CHANNELS, PADDED)
+    for part in range(tl.cdiv(of_strip % QUERIES, REST)):
+        _read_near(
+            tensors,
+            owned,
+            slots,
+            whole * QUERIES + part * REST,
+            of_strip,
+            found,
+            keys,
+            scale,
+            CHANNELS,
+            PADDED,
+            QUERIES,
+            KEYS,
+            REST,
+        )
+
+
+@triton.jit
+def _read_near(
+    tensors,
+    owned,
+    slots,
+    first,
+    of_strip,
+    found,
+    keys,
+    scale,
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+    SLOTS: tl.constexpr,  # noqa: N803
+    KEYS: tl.constexpr,  # noqa: N803
+    QUERIES: tl.constexpr,  # noqa: N803
+):
+    """QUERIES queries of a strip, from place ``first`` on, begin with what their slots found.
+
+    found: (SLOTS, PADDED) means of values, and (SLOTS,) base 2 logs of what they are divided by.
+    """
+    out, out_token, q, q_token, k, k_token, v, v_token = tensors
+    of_slots, log_of_slots = found
+    place = first + tl.arange(0, QUERIES)
+    inside = place < of_strip
+    query = tl.load(owned + place, mask=inside, other=-1)
+    taken = tl.load(slots + place, mask=inside, other=0)
+    takes = taken[:, None] == tl.arange(0, SLOTS)[None]  # a product with it takes rows of slots
+    mean = tl.dot(takes.to(of_slots.dtype), of_slots)
+    highest = tl.sum(tl.where(takes, log_of_slots[None], 0.0), 1)
+    total = tl.full([QUERIES], 1.0, tl.float32)
+    of_queries = _load_rows(q, query, q_token, query >= 0, CHANNELS, PADDED)
+    _, total, mean = _read(
+        of_queries,
+        highest,
+        total,
+        mean,
+        k,
+        k_token,
+        v,
+        v_token,
+        keys,
+        scale,
+        CHANNELS,
+        PADDED,
+        KEYS,
+    )
+    _store_rows(out, query, out_token, query >= 0, mean / total[:, None], CHANNELS, PADDED)
 
 
 @triton.jit
