@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from benchmarks.quality import clip_session, options
+from benchmarks.quality import clip_session, options, yardsticks
 from benchmarks.quality.regimes import Regime
 from benchmarks.quality.report import Report, VariantReport
 
@@ -23,6 +23,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     words += ["--precision", "float32"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clip_session, "HELD_OUT", 2)
+        patch.setattr(yardsticks, "SHARES", (70,))
         clip_session.run(options.parse(words, folder), Console(quiet=True))
     return Report.read(folder / "euler-simple-4-cfg1" / "results.json")
 

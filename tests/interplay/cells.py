@@ -39,13 +39,12 @@ def list_cells() -> list[Cell]:
 
 
 def list_few_cells() -> list[Cell]:
-    """Two modes of each pair that is not slow, in turns over the pairs, each in another order."""
+    """One mode of each pair that is not slow, in turns over the pairs, as are the orders."""
     cells = []
     pairs = [(kind, other) for kind, other in list_pairs() if not other.slow]
     for number, (kind, other) in enumerate(pairs):
-        for turn in range(2):
-            mode = MODES[(number + turn * len(MODES) // 2) % len(MODES)]
-            cells.append(Cell(kind, other, mode, other.orders[turn % len(other.orders)]))
+        turn, place = divmod(number, len(MODES))
+        cells.append(Cell(kind, other, MODES[place], other.orders[turn % len(other.orders)]))
     return cells
 
 

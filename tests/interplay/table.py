@@ -27,7 +27,7 @@ The plain model gives the same picture, to the bit, before and after each cell. 
 otherwise, both orders of the nodes give the same picture, to the bit.
 `python -m devtools test tests/interplay --long --write-compatibility` tries all
 {len(list_cells()):,} cells and writes this section, in 26 minutes beside other work.
-`python -m devtools test` tries two modes of each pair but the slowest.
+`python -m devtools test` tries one mode of each pair but the slowest.
 """
 
 

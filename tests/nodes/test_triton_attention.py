@@ -52,9 +52,9 @@ def make_plan(grid, before=0, after=0, side=8, settings=None, images=1):
 @pytest.mark.parametrize(
     ("grid", "around", "heads", "key_heads", "channels"),
     [
-        (TokenGrid(14, 18), (7, 3), 2, 1, 16),
-        (TokenGrid(17, 23), (0, 0), 2, 2, 40),
-        (TokenGrid(10, 12, 5), (5, 0), 1, 1, 16),
+        (TokenGrid(12, 14), (7, 3), 2, 1, 16),
+        (TokenGrid(11, 17), (0, 0), 2, 2, 40),
+        (TokenGrid(8, 10, 5), (5, 0), 1, 1, 16),
     ],
     ids=str,
 )

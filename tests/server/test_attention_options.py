@@ -1,4 +1,7 @@
-"""ComfyUI chooses the attention; the nodes must work under each that needs no extra package."""
+"""ComfyUI chooses the attention; the nodes must work under each that needs no extra package.
+
+The sub-quadratic one is what it takes on a CPU by itself, under all other tests.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from devtools.client import Client
 from devtools.server import running
 
 
-@pytest.mark.parametrize("kind", ["pytorch", "split", "quad"])
+@pytest.mark.parametrize("kind", ["pytorch", "split"])
 def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files_before):
     with running(tmp_path, [f"--use-{kind}-cross-attention"]) as server:
         client = Client(server)
@@ -22,7 +25,7 @@ def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files
         pairs.append(client.run(small_prompt(graph.COMPARE)).images[:2])
         client.close()
         log = server.log.read_text()
-    chosen = {"pytorch": "pytorch", "split": "split optimization", "quad": "sub quadratic"}[kind]
+    chosen = {"pytorch": "pytorch", "split": "split optimization"}[kind]
     assert f"Using {chosen}" in log
     for plain, image in pairs:
         difference = np.asarray(image, dtype=float) - np.asarray(plain, dtype=float)

@@ -35,6 +35,13 @@ SD15 = {
     "transformer_depth_middle": 1,
     "use_linear_in_transformer": False,
 }
+SD15_SHALLOW = {
+    **SD15,
+    "channel_mult": [1],
+    "num_res_blocks": [1],
+    "transformer_depth": [1],
+    "transformer_depth_output": [1, 1],
+}
 SDXL = {
     **COMMON,
     "transformer_depth": [0, 2, 3],
@@ -83,6 +90,7 @@ SD15_WIDE = {**SD15, "model_channels": 64, "num_heads": 1}
 FLUX_WIDE = {**FLUX, "hidden_size": 128, "num_heads": 1, "axes_dim": [16, 56, 56]}
 CONFIGS = {
     "SD15": (comfy.supported_models.SD15, SD15),
+    "SD15 shallow": (comfy.supported_models.SD15, SD15_SHALLOW),
     "SDXL": (comfy.supported_models.SDXL, SDXL),
     "SSD1B": (comfy.supported_models.SSD1B, SSD_1B),
     "SVD": (comfy.supported_models.SVD_img2vid, SVD),

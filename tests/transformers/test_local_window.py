@@ -25,9 +25,12 @@ CPU = torch.device("cpu")
 NAMES = [DownsampleSettings.node_name, MergeSettings.node_name]
 
 
-@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("family", REACHED, ids=str)
-@pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings()], ids=NAMES)
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [(DownsampleSettings(), (5, 7)), (MergeSettings(), (6, 8))],
+    ids=[f"{NAMES[0]}, odd", f"{NAMES[1]}, even"],
+)
 def test_attention_is_that_of_the_keys_each_query_reads(
     family, size, settings, token_downsample, token_merge
 ):

@@ -24,6 +24,12 @@ def node(request, token_merge, token_downsample):
     return token_merge if request.param == "merge" else token_downsample
 
 
+@pytest.fixture
+def node_in_turn(family, token_merge, token_downsample):
+    """One node for each family."""
+    return (token_merge, token_downsample)[REACHED.index(family) % 2]
+
+
 @cache
 def plain(family, run):
     return run.sample(family.build(), family)
@@ -49,12 +55,12 @@ def test_settings_that_do_nothing_give_plain_pictures(family, token_merge, token
     assert torch.equal(run.sample(token_downsample(model, **never), family), plain(family, run))
 
 
-def test_a_latent_that_does_not_fill_its_patches_is_sampled(family, node):
+def test_a_latent_that_does_not_fill_its_patches_is_sampled(family, node_in_turn):
     size = SampleRequest.with_tokens(family, 5, 7).size
     if family.pads:
         size = (*size[:-2], *(side - (side > 7) for side in size[-2:]))
     run = SampleRequest(size=size, steps=1)
-    picture = run.sample(node(family.build()), family)
+    picture = run.sample(node_in_turn(family.build()), family)
     assert picture.shape == run.latent(family).shape
     assert torch.isfinite(picture).all()
     assert not torch.equal(picture, plain(family, run))
@@ -70,19 +76,19 @@ def test_pictures_of_a_batch_are_those_of_single_runs(family, node):
         assert_close(picture[None], single, family)
 
 
-def test_prompts_computed_together_and_apart_agree(family, node, monkeypatch):
+def test_prompts_computed_together_and_apart_agree(family, node_in_turn, monkeypatch):
     """Where memory is scarce, ComfyUI calls the model once per prompt."""
     if not family.batches:
         pytest.skip("ComfyUI itself computes one latent at a time")
-    model, run = node(family.build()), SampleRequest(cfg=3.0, steps=1)
+    model, run = node_in_turn(family.build()), SampleRequest(cfg=3.0, steps=1)
     together = run.sample(model, family)
     monkeypatch.setattr(ModelPatcher, "get_free_memory", lambda self, device: 0)
     assert_close(together, run.sample(model, family), family)
 
 
-def test_prompts_of_different_length_find_the_picture_each_in_its_place(family, node):
+def test_prompts_of_different_length_find_the_picture_each_in_its_place(family, node_in_turn):
     run = SampleRequest(cfg=3.0, uncond_text=5, steps=1)
-    model = node(family.build())
+    model = node_in_turn(family.build())
     cond = replace(run, cfg=1.0).sample(model, family)
     uncond = replace(run, cfg=1.0, text=5, prompt_seed=run.uncond_seed).sample(model, family)
     # One step of Euler to the end is linear in what the model predicts.
