@@ -64,23 +64,10 @@ def attend(
     query = tl.load(queries + tile * of_tile + place, mask=place < of_tile, other=-1)
     owned = query >= 0
     of_queries = _load_rows(q, query, q_token, owned, CHANNELS, PADDED)
-    highest, total, mean = _begin(QUERIES, PADDED)
+    source = k, k_token, v, v_token
     keys = read, starts + tile * blocks, logs + image * logs_image, blocks
-    _, total, mean = _read(
-        of_queries,
-        highest,
-        total,
-        mean,
-        k,
-        k_token,
-        v,
-        v_token,
-        keys,
-        scale,
-        CHANNELS,
-        PADDED,
-        KEYS,
-    )
+    state = _begin(QUERIES, PADDED)
+    _, total, mean = _read(of_queries, state, source, keys, scale, CHANNELS, PADDED, KEYS)
     _store_rows(out, query, out_token, owned, mean / total[:, None], CHANNELS, PADDED)
 
 
@@ -148,112 +135,58 @@ def attend_merged(
     query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
     query = tl.load(numbers + strip * of_strip + query)
     of_queries = _load_rows(q, query, q_token, there, CHANNELS, PADDED)
-    highest, total, mean = _begin(QUERIES, PADDED)
+    source = k, k_token, v, v_token
     keys = read, far_starts + tile * far_blocks, far_logs, far_blocks
-    highest, total, mean = _read(
-        of_queries,
-        highest,
-        total,
-        mean,
-        k,
-        k_token,
-        v,
-        v_token,
-        keys,
-        scale,
-        CHANNELS,
-        PADDED,
-        KEYS,
-    )
-    of_slots = (mean / total[:, None]).to(of_queries.dtype)
-    log_of_slots = highest + tl.math.log2(total)
+    state = _begin(QUERIES, PADDED)
+    highest, total, mean = _read(of_queries, state, source, keys, scale, CHANNELS, PADDED, KEYS)
+    found = (mean / total[:, None]).to(of_queries.dtype), highest + tl.math.log2(total)
 
     keys = read, near_starts + tile * near_blocks, near_logs, near_blocks
-    found = of_slots, log_of_slots
-    tensors = out, out_token, q, q_token, k, k_token, v, v_token
-    owned += strip * of_strip
-    slots += row * of_strip
-    whole = of_strip // QUERIES
-    for part in range(whole):
+    members = owned + strip * of_strip, slots + row * of_strip, of_strip
+    asked = q, q_token, out, out_token
+    whole = of_strip // QUERIES * QUERIES
+    for first in range(0, whole, QUERIES):
         _read_near(
-            tensors,
-            owned,
-            slots,
-            part * QUERIES,
-            of_strip,
-            found,
-            keys,
-            scale,
-            CHANNELS,
-            PADDED,
-            QUERIES,
-            KEYS,
-            QUERIES,
+            first, members, asked, found, source, keys, scale, CHANNELS, PADDED, KEYS, QUERIES
         )
-    for part in range(tl.cdiv(of_strip % QUERIES, REST)):
-        _read_near(
-            tensors,
-            owned,
-            slots,
-            whole * QUERIES + part * REST,
-            of_strip,
-            found,
-            keys,
-            scale,
-            CHANNELS,
-            PADDED,
-            QUERIES,
-            KEYS,
-            REST,
-        )
+    for first in range(whole, of_strip, REST):
+        _read_near(first, members, asked, found, source, keys, scale, CHANNELS, PADDED, KEYS, REST)
 
 
 @triton.jit
 def _read_near(
-    tensors,
-    owned,
-    slots,
     first,
-    of_strip,
+    members,
+    asked,
     found,
+    source,
     keys,
     scale,
     CHANNELS: tl.constexpr,  # noqa: N803
     PADDED: tl.constexpr,  # noqa: N803
-    SLOTS: tl.constexpr,  # noqa: N803
     KEYS: tl.constexpr,  # noqa: N803
     QUERIES: tl.constexpr,  # noqa: N803
 ):
     """QUERIES queries of a strip, from place ``first`` on, begin with what their slots found.
 
-    found: (SLOTS, PADDED) means of values, and (SLOTS,) base 2 logs of what they are divided by.
+    members: the queries of the strip, the slot of each, and how many there are. asked: where the
+    queries lie and where their output goes. found: of each slot the mean of values, (M, PADDED),
+    and the base 2 log of what it is divided by, (M,).
     """
-    out, out_token, q, q_token, k, k_token, v, v_token = tensors
+    owned, slots, of_strip = members
+    q, q_token, out, out_token = asked
     of_slots, log_of_slots = found
     place = first + tl.arange(0, QUERIES)
     inside = place < of_strip
     query = tl.load(owned + place, mask=inside, other=-1)
     taken = tl.load(slots + place, mask=inside, other=0)
-    takes = taken[:, None] == tl.arange(0, SLOTS)[None]  # a product with it takes rows of slots
+    slot = tl.arange(0, of_slots.shape[0])
+    takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
     mean = tl.dot(takes.to(of_slots.dtype), of_slots)
     highest = tl.sum(tl.where(takes, log_of_slots[None], 0.0), 1)
-    total = tl.full([QUERIES], 1.0, tl.float32)
+    state = highest, tl.full([QUERIES], 1.0, tl.float32), mean
     of_queries = _load_rows(q, query, q_token, query >= 0, CHANNELS, PADDED)
-    _, total, mean = _read(
-        of_queries,
-        highest,
-        total,
-        mean,
-        k,
-        k_token,
-        v,
-        v_token,
-        keys,
-        scale,
-        CHANNELS,
-        PADDED,
-        KEYS,
-    )
+    _, total, mean = _read(of_queries, state, source, keys, scale, CHANNELS, PADDED, KEYS)
     _store_rows(out, query, out_token, query >= 0, mean / total[:, None], CHANNELS, PADDED)
 
 
@@ -267,13 +200,8 @@ def _begin(QUERIES: tl.constexpr, PADDED: tl.constexpr):  # noqa: N803
 @triton.jit
 def _read(
     of_queries,
-    highest,
-    total,
-    mean,
-    k,
-    k_token,
-    v,
-    v_token,
+    state,
+    source,
     keys,
     scale,
     CHANNELS: tl.constexpr,  # noqa: N803
@@ -282,10 +210,12 @@ def _read(
 ):
     """Attention to more keys, block by block.
 
-    highest, total, mean: of each query until then, the highest score, the sum of exp2(scores -
-    highest) and the sum of values that these weigh. keys: their numbers, where each block begins
-    there, logs of their weights, and how many blocks there are.
+    state: of each query until then, the highest score, the sum of exp2(scores - highest) and the
+    sum of values that these weigh. source: where keys and values lie. keys: their numbers, where
+    each block begins there, logs of their weights, and how many blocks there are.
     """
+    highest, total, mean = state
+    k, k_token, v, v_token = source
     read, starts, logs, blocks = keys
     channel = tl.arange(0, PADDED)
     inside = channel < CHANNELS

@@ -39,7 +39,7 @@ class RunningBlock:
     outputs: LayerPlans | None
     cross_attention: MergingPlan | None
     mlp: MergingPlan | None
-    given: tuple[Tensor, ...] = ()
+    given: tuple[Tensor, ...]
 
     def release(self) -> None:
         """Free the memory of ``given``, which ComfyUI's block holds until its end."""
