@@ -38,14 +38,14 @@ def measure(
     *,
     rounds: int,
     compiler: str | None = None,
-    most: int | None = None,
+    cases: slice = slice(None),
 ) -> None:
     """Plain and both nodes, compiled and not; one case per node, plain beside it in each.
 
     A case starts with nothing compiled: TorchCompileModel tells Dynamo not to look at the
     options a model is called with, so what was compiled with other patches would be taken.
 
-    most: of our variants, without a case of plain; None for all.
+    cases: which of them; the first is that of plain alone.
     """
     compiler = compiler or backend()
     unet = UNETS[name]
@@ -53,8 +53,8 @@ def measure(
     context = unet.config_in(environment)["context_dim"]
     request = Request(side, side, 1, environment.guided, context)
     plain, *others = variants.list_variants(unet.finest, most_tier=1)
-    ours = [variant for variant in others if variant.kind == "ours"]
-    for variant in ours[:most] if most else [plain, *ours]:
+    chosen = [plain, *(variant for variant in others if variant.kind == "ours")]
+    for variant in chosen[cases]:
         torch._dynamo.reset()
         label = variant.setting.name if variant.setting else variant.name
         case = Case(

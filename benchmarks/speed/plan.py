@@ -193,9 +193,9 @@ def _transformer(session: Session, options: argparse.Namespace, environment: Env
 def _compile(session: Session, options: argparse.Namespace, environment: Environment) -> None:
     side = 64 if environment.narrow else 1024 if environment.on_gpu else 512
     rounds = options.rounds or (1 if environment.narrow else 5)
-    compiler, most = ("eager", 1) if environment.narrow else (None, None)
+    compiler, cases = ("eager", slice(1, 2)) if environment.narrow else (None, slice(None))
     measure_compile.measure(
-        session, "sd15", side, environment, rounds=rounds, compiler=compiler, most=most
+        session, "sd15", side, environment, rounds=rounds, compiler=compiler, cases=cases
     )
 
 

@@ -76,9 +76,11 @@ GRAPHS = [
     ("UNet", MERGE, {}, 6),
     ("UNet", MERGE, {"target": "queries, keys and values"}, 8),
     ("UNet", MERGE, {"target": "keys and values"}, 8),
+    ("UNet", MERGE, {"target": "keys and values", "proportional_attention": False}, 6),
     ("UNet", MERGE, {"merge_cross_attention": True}, 6),
     ("UNet", MERGE, {"merge_mlp": True}, 5),
     ("UNet", DOWNSAMPLE, {}, 6),
+    ("UNet", DOWNSAMPLE, {"method": "stratified"}, 6),
     ("UNet", DOWNSAMPLE, {"local_window": "8"}, 8),
     ("Flux", MERGE, {}, 3),
     ("Flux", DOWNSAMPLE, {}, 3),
@@ -115,7 +117,7 @@ def test_each_layer_is_few_graphs(name, node_name, inputs, of_each_layer, reques
     assert counter.runs <= 2 * (model.around + of_each_layer * model.layers)
 
 
-@pytest.mark.parametrize(("name", "of_each_layer"), [("UNet", 8), ("Wan", 7)])
+@pytest.mark.parametrize(("name", "of_each_layer"), [("UNet", 8), ("Flux", 3), ("Wan", 7)])
 def test_twice_the_layers_are_no_more_graphs_each(name, of_each_layer, token_merge):
     model, counter = MODELS[name], GraphCounter()
     model.sample(compiled(token_merge(model.build(2)), counter), steps=1)

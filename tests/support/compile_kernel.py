@@ -14,10 +14,9 @@ from triton.runtime.jit import mangle_type
 
 from benchmarks import loading
 
-CAPABILITIES = (80, 90, 120)
-"""Of NVIDIA's Ampere, Hopper and Blackwell; Ada is compiled for as Ampere is."""
-TYPES = ((torch.bfloat16, 128), (torch.float16, 40))
-"""With their channels; the second is compiled for the first capability alone."""
+CAPABILITIES = {128: (80, 90, 120), 40: (80,)}
+"""Of NVIDIA's Ampere, Hopper and Blackwell, by the channels of a head; Ada is compiled for as
+Ampere is."""
 
 
 class Recorder:
@@ -51,7 +50,7 @@ def main() -> None:
     stream = Stream(TokenGrid(24, 24), before=5)
     metric, draws = torch.randn(1, 576, 8), Draws((0,), torch.device("cpu"))
     layer = LayerTokens(stream, lambda: metric, draws, local_window=8, by_number=True)
-    for dtype, channels in TYPES:
+    for dtype, channels in ((torch.bfloat16, 128), (torch.float16, 40)):
         q, k, v = torch.zeros(3, 1, 2, stream.length, channels, dtype=dtype)
         for settings in (DownsampleSettings(), MergeSettings()):
             module.attend_windows(plan_layer(settings, layer), q, k, v, 0.1)
@@ -60,7 +59,7 @@ def main() -> None:
         calls = getattr(written, name).calls
         kinds = {repr(each): each for each in (read(kernel, *call) for call in calls)}
         for types, constants, how in kinds.values():
-            for capability in CAPABILITIES if types["q"] == "*bf16" else CAPABILITIES[:1]:
+            for capability in CAPABILITIES[constants["CHANNELS"]]:
                 target = GPUTarget("cuda", capability, 32)
                 made = compile(ASTSource(kernel, types, constants), target=target, options=how)
                 said = types["q"], constants["CHANNELS"], how["num_stages"]

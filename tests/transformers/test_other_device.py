@@ -8,13 +8,10 @@ import pytest
 from support.other_device_run import check_stays, run_on_both
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 
-REACHED = (*IMAGES, *VIDEOS)
 
-
-@pytest.mark.parametrize("family", REACHED, ids=str)
-def test_a_call_stays_on_its_device(family, token_merge, token_downsample, monkeypatch):
-    """The nodes in turn; tests/nodes has each of their settings on three models."""
-    node = (token_merge, token_downsample)[REACHED.index(family) % 2]
-    model = node(family.build())
+@pytest.mark.parametrize("family", [*IMAGES, *VIDEOS], ids=str)
+def test_a_call_stays_on_its_device(family, node_in_turn, monkeypatch):
+    """tests/nodes has each setting of both nodes on three models."""
+    model = node_in_turn(family.build())
     sample = partial(SampleRequest(steps=1).sample, family=family)
     check_stays(run_on_both(model, sample, monkeypatch), tolerance=1e-3)

@@ -24,12 +24,6 @@ def node(request, token_merge, token_downsample):
     return token_merge if request.param == "merge" else token_downsample
 
 
-@pytest.fixture
-def node_in_turn(family, token_merge, token_downsample):
-    """One node for each family."""
-    return (token_merge, token_downsample)[REACHED.index(family) % 2]
-
-
 @cache
 def plain(family, run):
     return run.sample(family.build(), family)
