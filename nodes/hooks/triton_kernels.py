@@ -11,9 +11,6 @@ import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
-REST = tl.constexpr(16)
-"""Queries of a block of those that fill no block of QUERIES; a matrix product takes no fewer."""
-
 
 @triton.jit
 def attend(
@@ -116,8 +113,8 @@ def attend_merged(
     """One program: a strip of merged queries, in one head of one image.
 
     The queries that remain read the far keys, at most QUERIES of them. Then all queries of the
-    strip, QUERIES at a time and the last ones REST at a time, begin with what their slot found, and
-    read the near keys.
+    strip, QUERIES at a time, begin with what their slot found, and read the near keys. Smaller
+    blocks for the last few are slower: Hopper's matrix products take 64 rows.
     """
     strip = tl.program_id(0)
     tile = strip // strips_of_tile
@@ -144,13 +141,8 @@ def attend_merged(
     keys = read, near_starts + tile * near_blocks, near_logs, near_blocks
     members = owned + strip * of_strip, slots + row * of_strip, of_strip
     asked = q, q_token, out, out_token
-    whole = of_strip // QUERIES * QUERIES
-    for first in range(0, whole, QUERIES):
-        _read_near(
-            first, members, asked, found, source, keys, scale, CHANNELS, PADDED, KEYS, QUERIES
-        )
-    for first in range(whole, of_strip, REST):
-        _read_near(first, members, asked, found, source, keys, scale, CHANNELS, PADDED, KEYS, REST)
+    for first in range(0, of_strip, QUERIES):
+        _read_near(first, members, asked, found, source, keys, scale, CHANNELS, PADDED, KEYS)
 
 
 @triton.jit
@@ -165,26 +157,26 @@ def _read_near(
     CHANNELS: tl.constexpr,  # noqa: N803
     PADDED: tl.constexpr,  # noqa: N803
     KEYS: tl.constexpr,  # noqa: N803
-    QUERIES: tl.constexpr,  # noqa: N803
 ):
-    """QUERIES queries of a strip, from place ``first`` on, begin with what their slots found.
+    """As many queries of a strip as it has slots, from place ``first`` on, begin with what their
+    slots found.
 
     members: the queries of the strip, the slot of each, and how many there are. asked: where the
-    queries lie and where their output goes. found: of each slot the mean of values, (M, PADDED),
-    and the base 2 log of what it is divided by, (M,).
+    queries lie and where their output goes. found: of each slot the mean of values,
+    (QUERIES, PADDED), and the base 2 log of what it is divided by, (QUERIES,).
     """
     owned, slots, of_strip = members
     q, q_token, out, out_token = asked
     of_slots, log_of_slots = found
-    place = first + tl.arange(0, QUERIES)
+    slot = tl.arange(0, of_slots.shape[0])
+    place = first + slot
     inside = place < of_strip
     query = tl.load(owned + place, mask=inside, other=-1)
     taken = tl.load(slots + place, mask=inside, other=0)
-    slot = tl.arange(0, of_slots.shape[0])
     takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
     mean = tl.dot(takes.to(of_slots.dtype), of_slots)
     highest = tl.sum(tl.where(takes, log_of_slots[None], 0.0), 1)
-    state = highest, tl.full([QUERIES], 1.0, tl.float32), mean
+    state = highest, tl.full([of_slots.shape[0]], 1.0, tl.float32), mean
     of_queries = _load_rows(q, query, q_token, query >= 0, CHANNELS, PADDED)
     _, total, mean = _read(of_queries, state, source, keys, scale, CHANNELS, PADDED, KEYS)
     _store_rows(out, query, out_token, query >= 0, mean / total[:, None], CHANNELS, PADDED)

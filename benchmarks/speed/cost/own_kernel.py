@@ -48,9 +48,9 @@ def in_place_of_triton() -> Iterator[None]:
         flops = 4 * images * heads * pairs * channels
         torch.ops.token_merge_benchmark.attend_by_number(out, [q, k, v, *read], flops)
 
-    def fill_blocks(queries: int, block: int = kernel.QUERIES) -> int:
+    def fill_blocks(queries: int) -> int:
         """Blocks that are not full are computed like full ones."""
-        return queries + -queries % block
+        return queries + -queries % kernel.QUERIES
 
     def count(
         out: Tensor,
@@ -74,7 +74,7 @@ def in_place_of_triton() -> Iterator[None]:
         )
         _, strips, of_strip = merged.slots.shape
         of_far = fill_blocks(merged.kept.shape[2]) * far.logs.shape[1]
-        of_near = fill_blocks(of_strip, kernel.triton_kernels.REST.value) * near.logs.shape[1]
+        of_near = fill_blocks(of_strip) * near.logs.shape[1]
         tables = plan.owned, merged.kept, merged.slots, plan.read
         of_blocks = far.starts, far.logs, near.starts, near.logs
         note(out, q, k, v, strips * (of_far + of_near), *tables, *of_blocks)
