@@ -9,7 +9,7 @@ from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
 from .planning import LayerTokens, plan_layer, plan_parts
-from .query_groups import QueryGroups
+from .query_groups import QueryGroups, draw_groups
 from .settings import Settings
 from .streams import Stream
 from .tile_matching import match_tiles
@@ -34,6 +34,7 @@ __all__ = [
     "choose_every_kth",
     "choose_random",
     "choose_strided",
+    "draw_groups",
     "match_global",
     "match_local",
     "match_tiles",

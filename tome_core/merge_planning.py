@@ -31,17 +31,26 @@ attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16
 
 
 def plan_merging(
-    settings: MergeSettings, stream: Stream, find_metric: Callable[[], Tensor], draws: Draws
+    settings: MergeSettings,
+    stream: Stream,
+    find_metric: Callable[[], Tensor],
+    draws: Draws,
+    most_groups: int,
 ) -> MergingPlan | Skipped:
     """The plan that merges as many tokens as ``settings`` ask for.
+
+    Where queries are split into groups, up to three more are merged, so that all groups have as
+    many: blocks of slots then are groups as they are, and nothing is copied.
 
     Args: as those of ``LayerTokens``.
     """
     grid = stream.grid
     kept = _count_kept(grid, settings)
-    merged = grid.tokens - kept
-    if loss := _explain_loss(grid, merged):
+    if loss := _explain_loss(grid, grid.tokens - kept):
         return Skipped(loss)
+    if settings.downsamples_keys and kept > most_groups:
+        kept -= kept % most_groups
+    merged = grid.tokens - kept
     if settings.matching == "toma":
         return match_tiles(find_metric(), grid, None, merged)
     dst = _choose_destinations(settings, grid, kept, draws.anew)

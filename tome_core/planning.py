@@ -96,7 +96,7 @@ def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skip
         plan := plan_merging_in_windows(*given, layer.local_window, by_number=layer.by_number)
     ):
         return plan
-    return plan_merging(*given)
+    return plan_merging(*given, layer.most_groups)
 
 
 @_plan_keys.register

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -27,9 +28,33 @@ MOST_GROUPS = 4
 error 1.8e-4 with 4 groups as with 16), and each has keys and values to project and to copy."""
 
 
+class QueryGroups(Protocol):
+    """L queries in G groups of Q."""
+
+    @property
+    def groups(self) -> int:
+        """G."""
+
+    @property
+    def of_each(self) -> int:
+        """Q."""
+
+    def split(self, x: Tensor) -> Tensor:
+        """(B, ..., L, C) -> (B·G, ..., Q, C)."""
+
+    def join(self, y: Tensor) -> Tensor:
+        """Back to one sequence. (B·G, ..., Q, C) -> (B, ..., L, C)."""
+
+    def split_mask(self, mask: Tensor) -> Tensor:
+        """The queries of a mask whose keys are grouped already.
+
+        (B·G, H, L or 1, K) -> (B·G, H, Q or 1, K).
+        """
+
+
 @dataclass(frozen=True)
-class QueryGroups:
-    """L queries in G groups of Q. Some queries are in two groups where G does not divide L.
+class NumberedGroups:
+    """Groups of any queries. Some are in two groups where G does not divide L.
 
     order: (G, Q) int64, the queries of each group. places: (L,) int64, where query n is in the
     flattened ``order``.
@@ -38,63 +63,86 @@ class QueryGroups:
     order: Tensor
     places: Tensor
 
-    @staticmethod
-    @lru_cache(maxsize=32)
-    @torch.inference_mode(False)
-    def draw(
-        queries: int, groups: int, draws: Draws, before: int = 0, after: int = 0
-    ) -> QueryGroups:
-        """Groups of random queries, so that neighbours are seldom in the same one.
-
-        It is kept: which queries are together may stay the same, as long as each group's keys are
-        drawn anew. Which of the picture's queries are together does not depend on how many others
-        there are: prompts of two lengths have the same error in the picture, and guidance, which
-        takes one prediction off the other, does not multiply it.
-
-        before, after: how many of the queries stand before and after the picture's.
-        """
-        order = draws.draw_order(queries - before - after)
-        return _cut(order, groups, before, after)
-
-    @staticmethod
-    @lru_cache(maxsize=32)
-    @torch.inference_mode(False)
-    def cut(
-        slots: int, groups: int, device: torch.device, before: int = 0, after: int = 0
-    ) -> QueryGroups:
-        """Groups of merged queries. Their slots are in random order already (see ``MergingPlan``),
-        so each block of slots is a group.
-
-        The other arguments are as for ``draw``.
-        """
-        return _cut(number_between(0, slots - before - after, device), groups, before, after)
-
     @property
     def groups(self) -> int:
         return len(self.order)
 
+    @property
+    def of_each(self) -> int:
+        return self.order.shape[1]
+
     def split(self, x: Tensor) -> Tensor:
-        """(B, ..., L, C) -> (B·G, ..., Q, C)."""
         return take_for_groups(x, self.order)
 
     def join(self, y: Tensor) -> Tensor:
-        """Back to one sequence. (B·G, ..., Q, C) -> (B, ..., L, C)."""
         grouped = y.unflatten(0, (-1, self.groups)).movedim(1, -3)  # (B, ..., G, Q, C)
         return grouped.flatten(-3, -2).index_select(-2, self.places)
 
     def split_mask(self, mask: Tensor) -> Tensor:
-        """The queries of a mask whose keys are grouped already.
-
-        (B·G, H, L or 1, K) -> (B·G, H, Q or 1, K).
-        """
-        if mask.shape[-2] == 1:
-            return mask
-        grouped = mask.unflatten(0, (-1, self.groups))  # (B, G, H, L, K)
-        queries = self.order[:, None, :, None]  # (G, 1, Q, 1)
-        return grouped.take_along_dim(queries[None], dim=-2).flatten(0, 1)
+        return _split_mask(mask, self.order)
 
 
-def _cut(picture: Tensor, groups: int, before: int, after: int) -> QueryGroups:
+@dataclass(frozen=True)
+class BlockGroups:
+    """Groups of queries that follow each other: views, so that nothing is copied."""
+
+    groups: int
+    of_each: int
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-2, (self.groups, -1)).movedim(-3, 1).flatten(0, 1)
+
+    def join(self, y: Tensor) -> Tensor:
+        return y.unflatten(0, (-1, self.groups)).movedim(1, -3).flatten(-3, -2)
+
+    def split_mask(self, mask: Tensor) -> Tensor:
+        order = number_between(0, self.groups * self.of_each, mask.device)
+        return _split_mask(mask, order.view(self.groups, -1))
+
+
+def _split_mask(mask: Tensor, order: Tensor) -> Tensor:
+    """order: (G, Q) int64, the queries of each group."""
+    if mask.shape[-2] == 1:
+        return mask
+    grouped = mask.unflatten(0, (-1, len(order)))  # (B, G, H, L, K)
+    queries = order[:, None, :, None]  # (G, 1, Q, 1)
+    return grouped.take_along_dim(queries[None], dim=-2).flatten(0, 1)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def draw_groups(
+    queries: int, groups: int, draws: Draws, before: int = 0, after: int = 0
+) -> QueryGroups:
+    """Groups of random queries, so that neighbours are seldom in the same one.
+
+    It is kept: which queries are together may stay the same, as long as each group's keys are
+    drawn anew. Which of the picture's queries are together does not depend on how many others
+    there are: prompts of two lengths have the same error in the picture, and guidance, which
+    takes one prediction off the other, does not multiply it.
+
+    before, after: how many of the queries stand before and after the picture's.
+    """
+    order = draws.draw_order(queries - before - after)
+    return _cut(order, groups, before, after)
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def cut_groups(
+    slots: int, groups: int, device: torch.device, before: int = 0, after: int = 0
+) -> QueryGroups:
+    """Groups of merged queries. Their slots are in random order already (see ``MergingPlan``),
+    so each block of slots is a group.
+
+    The other arguments are as for ``draw_groups``.
+    """
+    if not before + after and slots % groups == 0:
+        return BlockGroups(groups, slots // groups)
+    return _cut(number_between(0, slots - before - after, device), groups, before, after)
+
+
+def _cut(picture: Tensor, groups: int, before: int, after: int) -> NumberedGroups:
     """Blocks of the picture's queries in the order of their numbers, and of all other queries."""
     device, queries = picture.device, before + len(picture) + after
     others = torch.cat(
@@ -108,7 +156,7 @@ def _cut(picture: Tensor, groups: int, before: int, after: int) -> QueryGroups:
     places = torch.empty(queries, dtype=torch.int64, device=device)
     for each, found in zip(numbers, first, strict=True):
         places.scatter_(0, each, found.flatten()[: len(each)])
-    return QueryGroups(order, places)
+    return NumberedGroups(order, places)
 
 
 def _deal(numbers: Tensor, groups: int) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...tome_core.draws import Draws
 from ...tome_core.plan import MergingPlan, Plan, Skipped
 from ...tome_core.planning import LayerTokens, Plans, plan_parts
-from ...tome_core.query_groups import QueryGroups
+from ...tome_core.query_groups import QueryGroups, cut_groups, draw_groups
 from ...tome_core.settings import Part, Settings
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
@@ -151,9 +151,9 @@ def plan_attention(
     if keys and keys.groups > 1:
         around = stream.before, stream.after
         if queries:
-            groups = QueryGroups.cut(queries.slots, keys.groups, device, *around)
+            groups = cut_groups(queries.slots, keys.groups, device, *around)
         else:
-            groups = QueryGroups.draw(length, keys.groups, group_draws, *around)
+            groups = draw_groups(length, keys.groups, group_draws, *around)
     return LayerPlans(
         queries,
         keys,

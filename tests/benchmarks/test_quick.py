@@ -30,9 +30,9 @@ def is_watched(one: Measured) -> bool:
 
 
 def fits(found: list[list[int]], expected: list[list[int]]) -> bool:
-    """The same, but that up to three queries are in two of four query groups."""
+    """The same, but that up to three queries more are merged, or are in two of four groups."""
     return all(
-        0 <= one[0] - other[0] <= MOST_GROUPS - 1 and one[1:] == other[1:]
+        abs(one[0] - other[0]) <= MOST_GROUPS - 1 and one[1:] == other[1:]
         for one, other in zip(found, expected, strict=True)
     )
 

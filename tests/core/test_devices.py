@@ -7,10 +7,10 @@ from token_merge.tome_core import (
     Draws,
     LayerTokens,
     MergeSettings,
-    QueryGroups,
     Stream,
     TokenGrid,
     attend_windows,
+    draw_groups,
     plan_layer,
 )
 from token_merge.tome_core.downsample_settings import METHODS
@@ -33,7 +33,7 @@ def test_a_plan_is_made_on_the_device_of_its_tokens(settings, stream):
     x = torch.empty(2, stream.length, 8, device=META)
     layer = LayerTokens(stream, lambda: stream.take_picture(x), Draws((0,), META))
     plan = plan_layer(settings, layer)
-    groups = QueryGroups.draw(stream.length, plan.groups, Draws((0,), META))
+    groups = draw_groups(stream.length, plan.groups, Draws((0,), META))
     tensors = [plan.chosen, plan.sizes, plan.merge(x), plan.choose(x), groups.split(x)]
     if isinstance(settings, MergeSettings):
         tensors.append(plan.unmerge(plan.merge(x)))

@@ -17,7 +17,7 @@ from support.core_cases import (
 )
 from support.fuzzing import SOAK, fuzzed
 from support.window_reference import attend_densely
-from token_merge.tome_core import Draws, QueryGroups, Skipped, attend_windows, plan_layer
+from token_merge.tome_core import Draws, Skipped, attend_windows, draw_groups, plan_layer
 from token_merge.tome_core.downsample_settings import DRAWN
 
 CPU = torch.device("cpu")
@@ -204,7 +204,7 @@ def test_attention_in_windows_is_the_dense_one(drawn):
 @given(st.integers(1, 4096), st.integers(1, 4), seeds())
 def test_query_groups_join_what_they_split(queries, groups, seed):
     assume(groups <= queries)
-    made = QueryGroups.draw(queries, groups, Draws((seed,), CPU))
+    made = draw_groups(queries, groups, Draws((seed,), CPU))
     x = torch.arange(2.0 * queries).view(2, queries, 1)
     split = made.split(x)
     assert split.shape == (2 * groups, -(-queries // groups), 1)

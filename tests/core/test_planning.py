@@ -66,7 +66,13 @@ def test_a_limit_that_is_not_reached_changes_nothing():
 
 
 def test_random_matching_takes_ratios_beyond_the_strides():
-    assert plan(TokenGrid(10, 10), MergeSettings(ratio=0.9, matching="random")).slots == 10
+    assert plan(TokenGrid(10, 10), MergeSettings(ratio=0.88, matching="random")).slots == 12
+
+
+def test_query_groups_have_as_many_merged_queries():
+    grid, whole = TokenGrid(9, 9), "queries, keys and values"
+    assert plan(grid, MergeSettings(ratio=0.5)).slots == 40
+    assert plan(grid, MergeSettings(ratio=0.5, target=whole)).slots == 41
 
 
 def test_seeds_draw_other_groups_and_other_keys():

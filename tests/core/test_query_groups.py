@@ -1,11 +1,12 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core import Draws, QueryGroups, Stream, TokenGrid
+from token_merge.tome_core import Draws, Stream, TokenGrid
 from token_merge.tome_core.cells import list_cells
 from token_merge.tome_core.downsample import ChoosingPlan
 from token_merge.tome_core.global_matching import absorb_most_similar
 from token_merge.tome_core.partition import Destinations
+from token_merge.tome_core.query_groups import NumberedGroups, cut_groups, draw_groups
 
 DRAWS = Draws((0,), torch.device("cpu"))
 COUNTS = st.integers(1, 40)
@@ -23,7 +24,7 @@ def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:
 def test_what_is_split_comes_back_in_its_place(picture, others, groups, heads):
     queries = picture + sum(others)
     x = torch.randn(2, *heads, queries, 4)
-    split_up = QueryGroups.draw(queries, min(groups, picture), DRAWS, *others)
+    split_up = draw_groups(queries, min(groups, picture), DRAWS, *others)
     groups = split_up.groups
     split = split_up.split(x)
     each = -(-picture // groups) - (-sum(others) // groups)
@@ -34,7 +35,7 @@ def test_what_is_split_comes_back_in_its_place(picture, others, groups, heads):
 @given(COUNTS, OTHERS, GROUPS)
 def test_a_query_gets_the_output_of_its_own_group(picture, others, groups):
     queries = picture + sum(others)
-    split_up = QueryGroups.draw(queries, min(groups, picture), DRAWS, *others)
+    split_up = draw_groups(queries, min(groups, picture), DRAWS, *others)
     group = torch.arange(split_up.groups).view(-1, 1, 1).expand(*split_up.order.shape, 1)
     joined = split_up.join(group)[0, :, 0]
     assert all(query in split_up.order[of] for query, of in enumerate(joined.tolist()))
@@ -44,8 +45,8 @@ def test_a_query_gets_the_output_of_its_own_group(picture, others, groups):
 def test_what_stands_around_a_picture_does_not_change_its_groups(picture, others, groups):
     """Else the errors of two prompts would differ, and guidance would multiply the difference."""
     groups = min(groups, picture)
-    alone = QueryGroups.draw(picture, groups, DRAWS)
-    around = QueryGroups.draw(picture + sum(others), groups, DRAWS, *others)
+    alone = draw_groups(picture, groups, DRAWS)
+    around = draw_groups(picture + sum(others), groups, DRAWS, *others)
     places = around.places[others[0] :][:picture]
     assert torch.equal(places // around.order.shape[1], alone.places // alone.order.shape[1])
 
@@ -70,8 +71,28 @@ def find_groups(tokens, absorbed, groups):
     nearest = torch.zeros(1, tokens, dtype=torch.int64)
     dst = Destinations(torch.zeros(1, 1, 1, dtype=torch.int64))
     plan = absorb_most_similar(best, nearest, dst, len(absorbed))
-    split_up = QueryGroups.cut(plan.slots, groups, DRAWS.device)
-    return (split_up.places // split_up.order.shape[1])[plan.assign[0]]
+    split_up = cut_groups(plan.slots, groups, DRAWS.device)
+    of_group = torch.arange(groups).view(-1, 1, 1).expand(-1, split_up.of_each, 1)
+    return split_up.join(of_group)[0, plan.assign[0], 0]
+
+
+@given(GROUPS, st.integers(1, 9), st.sampled_from([(), (3,)]))
+def test_groups_of_as_many_merged_queries_are_blocks_of_them(groups, of_each, heads):
+    slots = groups * of_each
+    blocks = cut_groups(slots, groups, DRAWS.device)
+    numbers = torch.arange(slots)
+    numbered = NumberedGroups(numbers.view(groups, -1), numbers)
+    x, mask = torch.randn(2, *heads, slots, 4), torch.randn(2 * groups, 3, slots, 5)
+    assert (blocks.groups, blocks.of_each) == (numbered.groups, numbered.of_each)
+    assert torch.equal(blocks.split(x), numbered.split(x))
+    assert torch.equal(blocks.join(blocks.split(x)), x)
+    assert torch.equal(blocks.split_mask(mask), numbered.split_mask(mask))
+
+
+def test_blocks_of_tokens_are_views():
+    blocks, x = cut_groups(12, 4, DRAWS.device), torch.randn(2, 12, 5)
+    split = blocks.split(x)
+    assert split.data_ptr() == blocks.join(split).data_ptr() == x.data_ptr()
 
 
 def test_merged_neighbours_are_seldom_in_one_group():
@@ -84,7 +105,7 @@ def test_merged_neighbours_are_seldom_in_one_group():
 
 @given(COUNTS, GROUPS)
 def test_rows_of_a_mask_go_with_their_queries(queries, groups):
-    split_up = QueryGroups.draw(queries, min(groups, queries), DRAWS)
+    split_up = draw_groups(queries, min(groups, queries), DRAWS)
     mask = torch.randn(2, 3, queries, 5)
     found = split_up.split_mask(mask.repeat_interleave(split_up.groups, dim=0))
     assert torch.equal(found, split_up.split(mask))
@@ -92,7 +113,7 @@ def test_rows_of_a_mask_go_with_their_queries(queries, groups):
 
 def test_a_mask_of_one_row_for_all_queries_stays():
     mask = torch.randn(4, 1, 1, 5)
-    assert QueryGroups.draw(8, 4, DRAWS).split_mask(mask) is mask
+    assert draw_groups(8, 4, DRAWS).split_mask(mask) is mask
 
 
 def test_groups_share_no_key_and_read_all_of_them_together():
@@ -115,7 +136,7 @@ def test_whole_attention_is_found_again_where_every_group_reads_all_keys():
     """With cells of one token each group has all keys: splitting alone changes nothing."""
     q, k, v = (torch.randn(2, 3, 12, 4, dtype=torch.float64) for _ in range(3))
     grid = TokenGrid(3, 4)
-    split_up = QueryGroups.draw(12, 3, DRAWS)
+    split_up = draw_groups(12, 3, DRAWS)
     plan = plan_keys(grid, grid, 3)
     attention = torch.nn.functional.scaled_dot_product_attention
     out = split_up.join(attention(split_up.split(q), plan.choose(k), plan.merge(v)))

@@ -113,7 +113,7 @@ def restore_self_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     if outputs is None:
         return n
     if outputs.groups:
-        _check_length(n, outputs.groups.order.shape[1])
+        _check_length(n, outputs.groups.of_each)
     elif outputs.queries:
         _check_length(n, outputs.queries.slots)
     return outputs.restore(n)
