@@ -51,6 +51,7 @@ CORE_ORDER = [
     "global_matching",
     "local_matching",
     "tile_matching",
+    "layer_tokens",
     "window_planning",
     "merge_planning",
     "planning",

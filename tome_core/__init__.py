@@ -4,11 +4,12 @@ from .downsample_settings import DownsampleSettings
 from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
+from .layer_tokens import LayerTokens
 from .local_matching import match_local
 from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
-from .planning import LayerTokens, plan_layer, plan_parts
+from .planning import plan_layer, plan_parts
 from .query_groups import QueryGroups, draw_groups
 from .settings import Settings
 from .streams import Stream

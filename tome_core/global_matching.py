@@ -48,7 +48,7 @@ def absorb_most_similar(best: Tensor, nearest: Tensor, dst: Destinations, merged
     best.index_fill_(1, dst.flat, float("-inf"))
     absorbed = best.topk(min(merged, tokens - dst.count), dim=1, sorted=False).indices  # (B, R)
     stays = torch.ones_like(nearest, dtype=torch.bool).scatter_(1, absorbed, False)  # (B, N)
-    order, places = _shuffle(tokens, best.device)
+    order, places = shuffle(tokens, best.device)
     left = stays.index_select(1, order).cumsum(dim=1)  # (B, N), tokens left up to this place
     own_slot = left.index_select(1, places) - 1
     assign = torch.where(stays, own_slot, own_slot.gather(1, nearest))
@@ -59,7 +59,7 @@ def absorb_most_similar(best: Tensor, nearest: Tensor, dst: Destinations, merged
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _shuffle(tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def shuffle(tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """One random order of all tokens, along which slots are numbered (see ``MergingPlan``).
 
     Returns the order and the place of each token in it, (tokens,) int64 both.

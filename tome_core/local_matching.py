@@ -33,11 +33,8 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
         dst: one token for each cell, see ``choose_strided``.
         merged: R, how many tokens become fewer; at most the number of src tokens.
     """
-    cells = count_cells(grid, dst)
-    tiling = Tiling(grid, cells[0] * dst.stride_y, cells[1] * dst.stride_x)
-
+    tiling, slots = find_nearby(grid, dst)  # (tiles, K)
     unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)
-    slots = _number_nearby(tiling, cells, dst.tokens.shape, metric.device)  # (tiles, K)
     nearby = dst.flat.index_select(0, slots.flatten())  # (tiles·K,)
     unit_dst = unit.index_select(1, nearby).unflatten(1, slots.shape)  # (B, tiles, K, C)
 
@@ -47,6 +44,16 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     best = tiling.unfold(best[..., None]).squeeze(-1)  # (B, N)
     nearest = tiling.unfold(nearest[..., None]).squeeze(-1)  # (B, N)
     return absorb_most_similar(best, nearest, dst, merged)
+
+
+def find_nearby(grid: TokenGrid, dst: Destinations) -> tuple[Tiling, Tensor]:
+    """Tiles of tokens, and the numbers of the dst that the tokens of each are compared with.
+
+    Returns the tiling and (tiles, K) int64, places in ``dst.flat``.
+    """
+    cells = count_cells(grid, dst)
+    tiling = Tiling(grid, cells[0] * dst.stride_y, cells[1] * dst.stride_x)
+    return tiling, _number_nearby(tiling, cells, dst.tokens.shape, dst.tokens.device)
 
 
 def count_cells(grid: TokenGrid, dst: Destinations) -> tuple[int, int]:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-
-from torch import Tensor
 
 from .downsample import ChoosingPlan
 from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
-from .local_matching import match_local
+from .layer_tokens import LayerTokens
 from .merge_settings import MergeSettings
 from .merged_queries import merge_queries
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Skipped
 from .query_groups import choose_for_groups
-from .streams import Stream
 from .tile_matching import match_tiles
 from .window_plan import WindowPlan, number_queries
 from .window_planning import plan_windows
@@ -30,49 +26,36 @@ attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16
 64 tokens 1.28x; 0.1 of 64 to 4096 tokens 0.93x to 1.05x)."""
 
 
-def plan_merging(
-    settings: MergeSettings,
-    stream: Stream,
-    find_metric: Callable[[], Tensor],
-    draws: Draws,
-    most_groups: int,
-) -> MergingPlan | Skipped:
+def plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | Skipped:
     """The plan that merges as many tokens as ``settings`` ask for.
 
     Where queries are split into groups, up to three more are merged, so that all groups have as
     many: blocks of slots then are groups as they are, and nothing is copied.
-
-    Args: as those of ``LayerTokens``.
     """
-    grid = stream.grid
+    grid, draws = layer.stream.grid, layer.draws
     kept = _count_kept(grid, settings)
     if loss := _explain_loss(grid, grid.tokens - kept):
         return Skipped(loss)
-    if settings.downsamples_keys and kept > most_groups:
-        kept -= kept % most_groups
+    if settings.downsamples_keys and kept > layer.most_groups:
+        kept -= kept % layer.most_groups
     merged = grid.tokens - kept
     if settings.matching == "toma":
-        return match_tiles(find_metric(), grid, None, merged)
+        return match_tiles(layer.find_metric(), grid, None, merged)
     dst = _choose_destinations(settings, grid, kept, draws.anew)
     if isinstance(dst, Skipped):
         return dst
-    match = match_local if settings.matching == "local" else match_global
-    return match(find_metric(), grid, dst, merged).extend(stream)
+    match = layer.match_local if settings.matching == "local" else match_global
+    return match(layer.find_metric(), grid, dst, merged).extend(layer.stream)
 
 
 def plan_merging_in_windows(
-    settings: MergeSettings,
-    stream: Stream,
-    find_metric: Callable[[], Tensor],
-    draws: Draws,
-    side: int,
-    *,
-    by_number: bool,
+    settings: MergeSettings, layer: LayerTokens
 ) -> WindowPlan | Skipped | None:
     """The plan that keeps all keys near a query, and merges queries for the keys beyond.
 
-    Args: as those of ``LayerTokens`` and ``plan_windows``. None where there is no window.
+    None where there is no window.
     """
+    stream, draws = layer.stream, layer.draws
     grid = stream.grid
     kept = _count_kept(grid, settings)
     if loss := _explain_loss(grid, grid.tokens - kept):
@@ -81,15 +64,15 @@ def plan_merging_in_windows(
         settings,
         stream,
         _shrink(settings, grid, grid.tokens),
-        side,
+        layer.local_window,
         draws,
-        by_number=by_number,
+        by_number=layer.by_number,
         left=kept / grid.tokens,
     )
     if not isinstance(plan, WindowPlan):
         return plan
     merged = merge_queries(
-        find_metric(),
+        layer.find_metric(),
         plan.axes,
         number_queries(plan.axes, 0, plan.device)[0],
         (settings.stride_y, settings.stride_x),
@@ -133,12 +116,11 @@ def _choose_destinations(
     )
 
 
-def downsample_keys(
-    settings: MergeSettings, stream: Stream, draws: Draws, most_groups: int
-) -> ChoosingPlan:
+def downsample_keys(settings: MergeSettings, layer: LayerTokens) -> ChoosingPlan:
     """One key of each stride_y x stride_x cell, drawn for each query group."""
-    smaller = _shrink(settings, stream.grid, settings.max_tokens or stream.grid.tokens)
-    return choose_for_groups(stream, smaller, draws, most_groups)
+    grid = layer.stream.grid
+    smaller = _shrink(settings, grid, settings.max_tokens or grid.tokens)
+    return choose_for_groups(layer.stream, smaller, layer.draws, layer.most_groups)
 
 
 def _shrink(settings: MergeSettings, grid: TokenGrid, most: int) -> TokenGrid:

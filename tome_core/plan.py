@@ -68,6 +68,13 @@ class MergingPlan(Plan, Protocol):
         """Give each token its slot's value. (B, M, C) -> (B, N, C)."""
 
 
+class PicturePlan(MergingPlan, Protocol):
+    """A plan of the picture's tokens."""
+
+    def extend(self, stream: Stream) -> MergingPlan:
+        """The plan of a whole stream, whose picture this plan is of."""
+
+
 @dataclass(frozen=True)
 class Skipped:
     """Nothing is reduced. reason: why, as the user reads it."""
@@ -146,7 +153,6 @@ class MergePlan:
         return y.flatten(0, 1).index_select(0, self._slot_rows).unflatten(0, self.shape)
 
     def extend(self, stream: Stream) -> MergePlan:
-        """The plan of a whole stream, whose picture this plan is of."""
         length = stream.others + self.slots
         return MergePlan(
             stream.extend_numbers(self.assign, length),

@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import singledispatch
-
-from torch import Tensor
 
 from .cells import pick_nearest
 from .downsample import ChoosingPlan, InterpolationPlan
 from .downsample_settings import DRAWN, DownsampleSettings
-from .draws import Draws
 from .grid import TokenGrid
+from .layer_tokens import LayerTokens
 from .merge_planning import downsample_keys, plan_merging, plan_merging_in_windows
 from .merge_settings import MergeSettings
-from .payoff import find_least
 from .plan import Plan, Skipped
 from .query_groups import MOST_GROUPS, choose_for_groups
 from .settings import Part, Settings
-from .streams import Stream
 from .window_plan import WindowPlan
 from .window_planning import plan_windows
-
-
-@dataclass(frozen=True)
-class LayerTokens:
-    """The tokens of one layer, as planning sees them.
-
-    Args:
-        stream: the sequence that the layer's attention reads.
-        find_metric: gives (B, N, C), the picture's tokens that are compared; called only where
-            tokens are compared.
-        draws: of this layer in this run, on the device of its tensors; their turn is the step's.
-        downsample, resolutions: see ``Settings.find_parts``.
-        local_window: side of the box of exact keys around each tile of queries, 0: none.
-        most_groups: that merged queries are split into.
-        channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
-        by_number: attention in windows will read keys by their numbers, where they lie. A GPU then
-            starts few kernels, and tiles may have any number of queries.
-    """
-
-    stream: Stream
-    find_metric: Callable[[], Tensor]
-    draws: Draws
-    downsample: int = 1
-    resolutions: tuple[int, ...] = (1,)
-    local_window: int = 0
-    most_groups: int = MOST_GROUPS
-    by_number: bool = False
-    channels: int = 0
-
-    def explain_loss(self, kind: str) -> str:
-        """Why "merging" or "downsampling" does not pay here, empty where it does."""
-        flops = 4 * self.stream.length**2 * self.channels
-        if not self.channels or flops >= find_least(kind, self.draws.device):
-            return ""
-        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU"
-
 
 AnyPlan = Plan | WindowPlan
 Plans = dict[Part, AnyPlan]
@@ -91,19 +50,16 @@ def _plan_keys(settings: Settings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan
 def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skipped:
     if loss := layer.explain_loss("merging"):
         return Skipped(loss)
-    given = settings, layer.stream, layer.find_metric, layer.draws
-    if layer.local_window and (
-        plan := plan_merging_in_windows(*given, layer.local_window, by_number=layer.by_number)
-    ):
+    if layer.local_window and (plan := plan_merging_in_windows(settings, layer)):
         return plan
-    return plan_merging(*given, layer.most_groups)
+    return plan_merging(settings, layer)
 
 
 @_plan_keys.register
 def _plan_keys_of_merging(settings: MergeSettings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan:
     if plan.window or not settings.downsamples_keys:
         return plan
-    return downsample_keys(settings, layer.stream, layer.draws, layer.most_groups)
+    return downsample_keys(settings, layer)
 
 
 @plan_layer.register

@@ -14,13 +14,13 @@ from ...tome_core import window_attention
 from ...tome_core.downsample_settings import DownsampleSettings
 from ...tome_core.draws import Draws
 from ...tome_core.grid import TokenGrid
+from ...tome_core.layer_tokens import LayerTokens
 from ...tome_core.merge_settings import MergeSettings
-from ...tome_core.planning import LayerTokens, plan_layer
+from ...tome_core.planning import plan_layer
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
+from .triton_support import explain_failure
 
-LEAST_CAPABILITY = (8, 0)
-"""Of NVIDIA GPUs that compute in bfloat16, and hold what the kernel needs beside a processor."""
 MOST_CHANNELS = 128
 """Of a head. More do not fit there."""
 MOST_NUMBERS = 2**31
@@ -86,24 +86,12 @@ def explain_lack(
 ) -> str:
     """Why our kernel does not run on a device, empty where it does.
 
-    It is tried once with each type and number of channels, on few tokens: a driver, a compiler or
-    the installed Triton may not do what it needs. merges: whether queries are to be merged, which
-    takes a kernel of its own.
+    It is tried once with each type and number of channels, on few tokens. merges: whether queries
+    are to be merged, which takes a kernel of its own.
     """
-    # A tensor may say that it is on a GPU where there is none, in tracing for example.
-    if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
-        return "there is no GPU"
-    if torch.version.hip or torch.cuda.get_device_capability(device) < LEAST_CAPABILITY:
-        return "the GPU is not one of NVIDIA's since 2020"
-    try:
-        kernel = _import_kernel()
-    except ImportError:
-        return "Triton is not installed"
-    try:
-        works = _works(kernel, device, dtype, channels, merges)
-        return "" if works else "Triton gives other results on this GPU"
-    except Exception as error:
-        return f"Triton does not run here ({(str(error).strip() or repr(error))[:100]})"
+    return explain_failure(
+        device, lambda: _works(_import_kernel(), device, dtype, channels, merges)
+    )
 
 
 def _import_kernel() -> Any:

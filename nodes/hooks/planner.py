@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from ...tome_core.draws import Draws
+from ...tome_core.layer_tokens import LayerTokens
 from ...tome_core.plan import MergingPlan, Plan, Skipped
-from ...tome_core.planning import LayerTokens, Plans, plan_parts
+from ...tome_core.planning import Plans, plan_parts
 from ...tome_core.query_groups import QueryGroups, cut_groups, draw_groups
 from ...tome_core.settings import Part, Settings
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
-from . import kernel_choice
+from . import kernel_choice, merging_choice
 from .model_call import ModelCall, SharedPlans
 
 
@@ -125,6 +126,7 @@ def plan_attention(
             layer.most_groups,
             by_number=bool(side) and not lack,
             channels=channels,
+            match_local=merging_choice.match_local,
         )
         found = (
             _share_plans(call, settings, parts, layer, tokens)

@@ -19,7 +19,7 @@ from ...tome_core.key_blocks import (
 from ...tome_core.merged_queries import MergedQueries
 from ...tome_core.tiled_axis import Axes
 from ...tome_core.window_plan import WindowPlan, number_queries
-from . import triton_kernels
+from . import triton_attention_kernels
 
 QUERIES = KEYS = 64
 """Of a block; the fastest of several choices on an H100, as are the stages."""
@@ -98,7 +98,7 @@ def _attend(
     images_of_logs = blocks.logs.stride(0) if len(blocks.logs) > 1 else 0
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(q):
-        triton_kernels.attend[tiles * triton.cdiv(of_tile, QUERIES), q.shape[1], len(q)](
+        triton_attention_kernels.attend[tiles * triton.cdiv(of_tile, QUERIES), q.shape[1], len(q)](
             out,
             q,
             k,
@@ -134,7 +134,7 @@ def _attend_merged(
     images, strips, of_strip = merged.slots.shape
     assert merged.kept.shape[2] <= QUERIES
     with torch.cuda.device_of(q):
-        triton_kernels.attend_merged[strips, q.shape[1], images](
+        triton_attention_kernels.attend_merged[strips, q.shape[1], images](
             out,
             q,
             k,

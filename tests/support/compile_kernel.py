@@ -1,4 +1,4 @@
-"""Compiles our kernel for GPUs that are not here, as its callers call it: prints a line for each.
+"""Compiles our kernels for GPUs that are not here, as their callers call them: a line for each.
 
 A program of its own: Triton is told before it is imported whether to compile or to interpret.
 """
@@ -14,15 +14,15 @@ from triton.runtime.jit import mangle_type
 
 from benchmarks import loading
 
-CAPABILITIES = {128: (80, 90, 120), 40: (80,)}
-"""Of NVIDIA's Ampere, Hopper and Blackwell, by the channels of a head; Ada is compiled for as
-Ampere is."""
+CAPABILITIES = (80, 90, 120)
+"""Of NVIDIA's Ampere, Hopper and Blackwell; Ada is compiled for as Ampere is."""
 
 
 class Recorder:
-    """Stands in for the kernel and keeps what it is called with."""
+    """Stands in for a kernel and keeps what it is called with."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
         self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def __getitem__(self, grid: Any) -> Any:
@@ -31,7 +31,7 @@ class Recorder:
 
 def main() -> None:
     loading.load("cpu")
-    from token_merge.nodes.hooks import kernel_choice
+    from token_merge.nodes.hooks import kernel_choice, merging_choice
     from token_merge.tome_core import (
         DownsampleSettings,
         Draws,
@@ -39,36 +39,47 @@ def main() -> None:
         MergeSettings,
         Stream,
         TokenGrid,
+        choose_strided,
         plan_layer,
     )
 
-    module = kernel_choice._import_kernel()
-    written = module.triton_kernels
-    kernels = {name: getattr(written, name) for name in ("attend", "attend_merged")}
-    for name in kernels:
-        setattr(written, name, Recorder())
-    stream = Stream(TokenGrid(24, 24), before=5)
-    metric, draws = torch.randn(1, 576, 8), Draws((0,), torch.device("cpu"))
+    attention, merging = kernel_choice._import_kernel(), merging_choice._import_kernels()
+    recorders = {
+        **record(attention.triton_attention_kernels, "attend", "attend_merged"),
+        **record(merging.kernels, "find_nearest", "number_slots", "average_slots"),
+    }
+    grid, draws = TokenGrid(24, 24), Draws((0,), torch.device("cpu"))
+    stream = Stream(grid, before=5)
+    metric = torch.randn(1, 576, 8)
     layer = LayerTokens(stream, lambda: metric, draws, local_window=8, by_number=True)
     for dtype, channels in ((torch.bfloat16, 128), (torch.float16, 40)):
         q, k, v = torch.zeros(3, 1, 2, stream.length, channels, dtype=dtype)
         for settings in (DownsampleSettings(), MergeSettings()):
-            module.attend_windows(plan_layer(settings, layer), q, k, v, 0.1)
-        module.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
-    for name, kernel in kernels.items():
-        calls = getattr(written, name).calls
-        kinds = {repr(each): each for each in (read(kernel, *call) for call in calls)}
-        for types, constants, how in kinds.values():
-            for capability in CAPABILITIES[constants["CHANNELS"]]:
-                target = GPUTarget("cuda", capability, 32)
-                made = compile(ASTSource(kernel, types, constants), target=target, options=how)
-                said = types["q"], constants["CHANNELS"], how["num_stages"]
-                print(capability, name, *said, len(made.asm["cubin"]), flush=True)
+            attention.attend_windows(plan_layer(settings, layer), q, k, v, 0.1)
+        attention.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
+    x = torch.zeros(2, 576, 320, dtype=torch.float16)
+    merging.match_local(x, grid, choose_strided(grid, 2, 2, draws, draws.device), 100).merge(x)
+    for name, recorder in recorders.items():
+        calls = (read(recorder.kernel, *call) for call in recorder.calls)
+        for types, constants, how in {repr(each): each for each in calls}.values():
+            # One that differs in type and channels alone needs no other GPU tried.
+            for capability in CAPABILITIES[: 1 if types.get("q") == "*fp16" else None]:
+                source = ASTSource(recorder.kernel, types, constants)
+                made = compile(source, target=GPUTarget("cuda", capability, 32), options=how)
+                print(capability, name, constants, how, len(made.asm["cubin"]), flush=True)
+
+
+def record(module: Any, *names: str) -> dict[str, Recorder]:
+    """Puts a recorder in place of each kernel."""
+    recorders = {name: Recorder(getattr(module, name)) for name in names}
+    for name, recorder in recorders.items():
+        setattr(module, name, recorder)
+    return recorders
 
 
 def read(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """What a call compiles: the types of its arguments, those that are constant, and how."""
-    how = {name: options.pop(name) for name in ("num_warps", "num_stages")}
+    how = {name: options.pop(name) for name in ("num_warps", "num_stages") if name in options}
     names = kernel.arg_names
     types = {name: mangle_type(value) for name, value in zip(names, args, strict=False)}
     types |= dict.fromkeys(options, "constexpr")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from ..sampling import sample
-from . import own_kernel
+from . import own_kernels
 from .attention_kernels import KERNELS
 from .blocks import Block
 from .counting import Count
@@ -48,7 +48,7 @@ def count_on(gpu: StandInGpu, block: Block, patch: Patch) -> Count:
     model = block.build_host()
     model.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "benchmark_cost", in_place_of_the_model)
     # Layers are reduced however little is gained, so that the estimate says from where it pays.
-    with mock.patch.dict(payoff.LEAST_FLOPS, clear=True), own_kernel.in_place_of_triton():
+    with mock.patch.dict(payoff.LEAST_FLOPS, clear=True), own_kernels.in_place_of_triton():
         sample(patch(model), block.request, steps=STEPS)
     return counts[-1]
 

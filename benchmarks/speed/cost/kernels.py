@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from . import own_kernel
+from . import own_kernels
 
 NOT_LAUNCHED = {"lift_fresh", "_unsafe_view", "_reshape_alias"}
 """With views, with what begins with "empty" or "new_empty", and with what gives no numbers, these
@@ -22,7 +22,7 @@ ATTENTION = (
     "_flash_attention_forward",
     "_efficient_attention_forward",
     "_cudnn_attention_forward",
-    own_kernel.NAME,
+    own_kernels.ATTEND,
 )
 """How the names of PyTorch's attention kernels begin, and of ours."""
 
@@ -82,12 +82,13 @@ def read_kernel(
 ) -> Kernel | None:
     """What the call of ``operation`` that gave ``out`` costs, None where nothing is launched."""
     name = operation._schema.name.split("::")[1]
-    written = list_tensors(args[0] if name == own_kernel.NAME else out)
+    is_ours = name in (own_kernels.ATTEND, own_kernels.MERGE)
+    written = list_tensors(args[0] if is_ours else out)
     if operation.is_view or name in NOT_LAUNCHED or name.startswith(("empty", "new_empty")):
         return None
     if not any(each.numel() for each in written):
         return None
-    given = list_tensors((args, kwargs))
+    given = list_tensors(args[1] if is_ours else (args, kwargs))
     kernel = Kernel(name, _count_launches(name, given), _count_bytes(name, given, written), 0)
     formula = flop_registry.get(operation.overloadpacket)
     if formula is None:

@@ -1,0 +1,135 @@
+"""Our own kernels on a stand-in for a GPU: operations that are counted and compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from token_merge.nodes.hooks import kernel_choice, merging_choice
+from torch import Tensor
+from torch.utils.flop_counter import flop_registry
+
+ATTEND, MERGE = "attend_by_number", "merge_by_number"
+
+
+@torch.library.custom_op(f"token_merge_benchmark::{ATTEND}", mutates_args=("written",))
+def attend(written: list[Tensor], read: list[Tensor], flops: int) -> None:
+    """written, read: everything that the kernel writes and reads."""
+    for each in written:
+        each.zero_()
+
+
+@torch.library.custom_op(f"token_merge_benchmark::{MERGE}", mutates_args=("written",))
+def merge(written: list[Tensor], read: list[Tensor], flops: int) -> None:
+    """As ``attend``, of a kernel that compares, numbers or averages tokens."""
+    for each in written:
+        each.zero_()
+
+
+def _give_no_numbers(*_: Any) -> None:
+    return None
+
+
+def _count_flops(written: list[Tensor], read: list[Tensor], flops: int, **_: Any) -> int:
+    return flops
+
+
+for _operation in (attend, merge):
+    _operation.register_fake(_give_no_numbers)
+    flop_registry[getattr(torch.ops.token_merge_benchmark, _operation._name)] = _count_flops
+
+
+@contextmanager
+def in_place_of_triton() -> Iterator[None]:
+    """While it lasts, GPUs run our kernels as far as Triton can be imported."""
+    try:
+        with _attention_counted(), _merging_counted():
+            yield
+    except ImportError:
+        yield
+
+
+@contextmanager
+def _attention_counted() -> Iterator[None]:
+    kernel = kernel_choice._import_kernel()
+
+    def note(out: Tensor, q: Tensor, k: Tensor, v: Tensor, pairs: int, *read: Tensor) -> None:
+        """pairs: computed, of one head of one image."""
+        images, heads, _, channels = q.shape
+        flops = 4 * images * heads * pairs * channels
+        attend([out], [q, k, v, *read], flops)
+
+    def fill_blocks(queries: int) -> int:
+        """Blocks that are not full are computed like full ones."""
+        return queries + -queries % kernel.QUERIES
+
+    def count(
+        out: Tensor,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        queries: Tensor,
+        read: Tensor,
+        blocks: Any,
+        *_: Any,
+    ) -> None:
+        tiles, of_tile = queries.shape
+        pairs = tiles * fill_blocks(of_tile) * blocks.logs.shape[1]
+        note(out, q, k, v, pairs, queries, read, blocks.starts, blocks.logs)
+
+    def count_merged(
+        out: Tensor, q: Tensor, k: Tensor, v: Tensor, plan: Any, merged: Any, *_: Any
+    ) -> None:
+        far, near = (
+            find(plan, kernel.KEYS) for find in (kernel.list_far_blocks, kernel.list_near_blocks)
+        )
+        _, strips, of_strip = merged.slots.shape
+        of_far = fill_blocks(merged.kept.shape[2]) * far.logs.shape[1]
+        of_near = fill_blocks(of_strip) * near.logs.shape[1]
+        tables = plan.owned, merged.kept, merged.slots, plan.read
+        of_blocks = far.starts, far.logs, near.starts, near.logs
+        note(out, q, k, v, strips * (of_far + of_near), *tables, *of_blocks)
+
+    with (
+        patch.object(kernel_choice, "explain_lack", _explain_lack),
+        patch.object(kernel, "_attend", count),
+        patch.object(kernel, "_attend_merged", count_merged),
+    ):
+        yield
+
+
+@contextmanager
+def _merging_counted() -> Iterator[None]:
+    module = merging_choice._import_kernels()
+
+    def count_nearest(levels: Tensor, nearest: Tensor, metric: Tensor, grid: Any, dst: Any) -> None:
+        tiling, nearby = module.find_nearby(grid, dst)
+        tokens = tiling.height * tiling.width
+        compared = (tokens + -tokens % module.TOKENS) * (
+            nearby.shape[1] + -nearby.shape[1] % module.DST
+        )
+        flops = 2 * len(metric) * tiling.tiles * compared * metric.shape[2]
+        norms = torch.linalg.vector_norm(metric, dim=-1, dtype=torch.float32)
+        merge([levels, nearest], [metric, norms, nearby, dst.flat], flops)
+
+    def count_slots(plan: Any, levels: Tensor, nearest: Tensor, dst: Any) -> None:
+        written = [plan.plan.assign, plan.chosen, plan.sizes, plan.heads, plan.links]
+        merge(written, [levels, nearest, dst.flat], 0)
+
+    def count_averages(out: Tensor, x: Tensor, plan: Any) -> None:
+        merge([out], [x, plan.chosen, plan.sizes, plan.heads, plan.links], 0)
+
+    with (
+        patch.object(merging_choice, "explain_lack", _explain_lack),
+        patch.object(module, "_find_nearest", count_nearest),
+        patch.object(module, "_number_slots", count_slots),
+        patch.object(module, "_average_slots", count_averages),
+    ):
+        yield
+
+
+def _explain_lack(device: torch.device, *_: Any) -> str:
+    return "" if device.type == "cuda" else "there is no GPU"

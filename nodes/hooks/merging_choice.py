@@ -1,0 +1,66 @@
+"""Our own kernels that merge tokens where a GPU can run them, and what is taken elsewhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...tome_core import local_matching
+from ...tome_core.draws import Draws
+from ...tome_core.grid import TokenGrid
+from ...tome_core.partition import Destinations, choose_strided
+from ...tome_core.plan import PicturePlan
+from .triton_support import explain_failure
+
+LEAST_ALIKE = 0.98
+"""Of the tokens, how many must be merged as PyTorch merges them. Rounding decides between tokens
+that are equally similar."""
+
+
+def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> PicturePlan:
+    """As ``tome_core.match_local``."""
+    if takes(metric):
+        plan: PicturePlan = _import_kernels().match_local(metric, grid, dst, merged)
+        return plan
+    return local_matching.match_local(metric, grid, dst, merged)
+
+
+def takes(metric: Tensor) -> bool:
+    """Whether our kernels compare such tokens and run on their device."""
+    return (
+        metric.dtype in (torch.float16, torch.bfloat16)
+        and metric.stride(2) == 1
+        and not explain_lack(metric.device, metric.dtype)
+    )
+
+
+@lru_cache(maxsize=16)
+def explain_lack(device: torch.device, dtype: torch.dtype = torch.float16) -> str:
+    """Why our kernels do not run on a device, empty where they do. They are tried once."""
+    return explain_failure(device, lambda: _work(_import_kernels(), device, dtype))
+
+
+def _import_kernels() -> Any:
+    """Only where it is called: Triton is not everywhere."""
+    return import_module(".triton_merging", __package__)
+
+
+@torch.inference_mode()
+def _work(kernels: Any, device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether the tokens of a small picture are merged as PyTorch merges them."""
+    grid, draws = TokenGrid(20, 24), Draws((0,), device)
+    generator = torch.Generator(device).manual_seed(0)
+    x = torch.randn(2, grid.tokens, 80, generator=generator, device=device, dtype=dtype)
+    given = grid, choose_strided(grid, 2, 2, draws, device), grid.tokens // 3
+    found, known = kernels.match_local(x, *given), local_matching.match_local(x.float(), *given)
+    found_in, known_in = (  # the token in whose slot each token is
+        each.unmerge(each.chosen[..., None].to(torch.int32)) for each in (found, known)
+    )
+    means = found.merge(x), found.plan.merge(x)
+    alike = (found_in == known_in).float().mean() >= LEAST_ALIKE
+    sizes = torch.equal(found.sizes, found.plan.sizes)
+    return bool(alike) and sizes and torch.allclose(*means, rtol=0.02, atol=0.02)

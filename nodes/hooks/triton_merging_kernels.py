@@ -1,0 +1,204 @@
+"""Merging among neighbours, written in Triton: three kernels in place of about forty.
+
+The same as ``match_local`` and ``MergePlan.merge`` in ``tome_core``, which say what is computed.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+HIGHEST_LEVEL = tl.constexpr(2**16 - 1)
+"""Similarities, from -1 to 1, are compared as whole numbers from 0 to this one. Their steps are
+finer than those of float16 near 1."""
+
+DST_LEVEL = tl.constexpr(-1)
+"""Of a dst, which is never merged into another token."""
+
+
+@triton.jit
+def find_nearest(
+    levels,
+    nearest,
+    metric,
+    norms,
+    numbers,
+    nearby,
+    dst,
+    image_of_metric,
+    token_of_metric,
+    tokens,
+    of_tile,
+    of_nearby,
+    channels,
+    least_norm,
+    TOKENS: tl.constexpr,  # noqa: N803
+    DST: tl.constexpr,  # noqa: N803
+    CHANNELS: tl.constexpr,  # noqa: N803
+):
+    """One program: up to TOKENS tokens of a tile, in one image, find the most similar dst nearby.
+
+    Cosine similarity, from -1 to 1, becomes a level. norms: of the metric.
+    """
+    parts = tl.cdiv(of_tile, TOKENS)
+    tile = tl.program_id(0) // parts
+    image = tl.program_id(1).to(tl.int64)
+    metric += image * image_of_metric
+    norms += image * tokens
+    nearby += tile * of_nearby
+
+    place = tl.program_id(0) % parts * TOKENS + tl.arange(0, TOKENS)
+    token = tl.load(numbers + tile * of_tile + place, mask=place < of_tile, other=-1)
+    there = token >= 0
+    rows = metric + tl.where(there, token, 0)[:, None].to(tl.int64) * token_of_metric
+    highest = tl.full([TOKENS], float("-inf"), tl.float32)
+    found = tl.zeros([TOKENS], tl.int32)
+    for first in range(0, of_nearby, DST):
+        at = first + tl.arange(0, DST)
+        near = at < of_nearby
+        other = tl.load(dst + tl.load(nearby + at, mask=near, other=0))
+        columns = metric + other[None] * token_of_metric
+        products = tl.zeros([TOKENS, DST], tl.float32)
+        for before in range(0, channels, CHANNELS):
+            channel = before + tl.arange(0, CHANNELS)
+            inside = channel < channels
+            a = tl.load(rows + channel[None], mask=inside[None], other=0.0)
+            b = tl.load(columns + channel[:, None], mask=inside[:, None], other=0.0)
+            products = tl.dot(a, b, products)
+        similarity = products / tl.maximum(tl.load(norms + other), least_norm)[None]
+        is_number = similarity == similarity
+        similarity = tl.where(near[None] & is_number, similarity, float("-inf"))
+        most, which = tl.max(similarity, 1, return_indices=True)
+        found = tl.where(most > highest, first + which, found)
+        highest = tl.maximum(most, highest)
+    highest /= tl.maximum(tl.load(norms + token, mask=there, other=1.0), least_norm)
+    highest = tl.where(highest == highest, tl.clamp(highest, -1.0, 1.0), -1.0)
+    level = ((highest + 1.0) * (HIGHEST_LEVEL / 2)).to(tl.int32)
+    out = image * tokens + token
+    tl.store(levels + out, level, mask=there)
+    tl.store(nearest + out, tl.load(dst + tl.load(nearby + found)).to(tl.int32), mask=there)
+
+
+@triton.jit
+def number_slots(
+    assign,
+    chosen,
+    sizes,
+    heads,
+    links,
+    levels,
+    nearest,
+    dst,
+    order,
+    tokens,
+    of_dst,
+    slots,
+    TOKENS: tl.constexpr,  # noqa: N803
+):
+    """One program: the slots of one image, where the tokens of highest level are merged.
+
+    Of equal tokens the first ones in ``order`` are merged, and slots are numbered along it. What is
+    merged into a slot is a linked list: ``heads`` of each slot, then ``links`` of each token, -1 at
+    its end.
+    """
+    image = tl.program_id(0).to(tl.int64)
+    levels += image * tokens
+    nearest += image * tokens
+    assign += image * tokens
+    links += image * tokens
+    chosen += image * slots
+    sizes += image * slots
+    heads += image * slots
+    place = tl.arange(0, TOKENS)
+
+    for first in range(0, of_dst, TOKENS):
+        token = tl.load(dst + first + place, mask=first + place < of_dst, other=0)
+        tl.store(levels + token, DST_LEVEL, mask=first + place < of_dst)
+    tl.debug_barrier()  # what is read from here on was written by other threads of this program
+
+    merged = tokens - slots
+    least = 0  # the highest level that at least so many tokens have, found by bisection
+    step = HIGHEST_LEVEL // 2 + 1
+    while step > 0:
+        if _count(levels, tokens, least + step, TOKENS) >= merged:
+            least += step
+        step //= 2
+    of_equal = merged - _count(levels, tokens, least + 1, TOKENS)
+
+    equal_before = 0
+    stayed_before = 0
+    for first in range(0, tokens, TOKENS):
+        inside = first + place < tokens
+        token = tl.load(order + first + place, mask=inside, other=0)
+        level = tl.load(levels + token, mask=inside, other=DST_LEVEL)
+        equal = (level == least).to(tl.int32)
+        rank = equal_before + tl.cumsum(equal)
+        is_merged = (level > least) | ((equal > 0) & (rank <= of_equal))
+        stays = inside & (is_merged == 0)
+        slot = stayed_before + tl.cumsum(stays.to(tl.int32)) - 1
+        tl.store(assign + token, tl.where(stays, slot, -1).to(tl.int64), mask=inside)
+        tl.store(chosen + slot, token, mask=stays)
+        tl.store(sizes + slot, tl.full([TOKENS], 1, tl.int64), mask=stays)
+        tl.store(heads + slot, tl.full([TOKENS], -1, tl.int32), mask=stays)
+        equal_before += tl.sum(equal)
+        stayed_before += tl.sum(stays.to(tl.int32))
+    tl.debug_barrier()
+
+    for first in range(0, tokens, TOKENS):
+        token = first + place
+        inside = token < tokens
+        is_merged = inside & (tl.load(assign + token, mask=inside, other=0) < 0)
+        into = tl.load(nearest + token, mask=is_merged, other=0)
+        slot = tl.load(assign + into, mask=is_merged, other=0)
+        tl.store(assign + token, slot, mask=is_merged)
+        tl.atomic_add(sizes + slot, tl.full([TOKENS], 1, tl.int64), mask=is_merged)
+        tl.store(links + token, tl.atomic_xchg(heads + slot, token, mask=is_merged), mask=is_merged)
+
+
+@triton.jit
+def _count(levels, tokens, least, TOKENS: tl.constexpr):  # noqa: N803
+    """How many tokens have this level at least."""
+    found = tl.zeros([TOKENS], tl.int32)
+    for first in range(0, tokens, TOKENS):
+        token = first + tl.arange(0, TOKENS)
+        level = tl.load(levels + token, mask=token < tokens, other=DST_LEVEL)
+        found += (level >= least).to(tl.int32)
+    return tl.sum(found)
+
+
+@triton.jit
+def average_slots(
+    out,
+    x,
+    chosen,
+    sizes,
+    heads,
+    links,
+    image_of_x,
+    token_of_x,
+    tokens,
+    slots,
+    channels,
+    CHANNELS: tl.constexpr,  # noqa: N803
+):
+    """One program: the mean of one slot's tokens.
+
+    The order of a linked list depends on which thread came first. Sums in double precision do not
+    depend on it: there a sum of up to 8,192 numbers of half precision is exact.
+    """
+    image = tl.program_id(1).to(tl.int64)
+    x += image * image_of_x
+    slot = image * slots + tl.program_id(0)
+    channel = tl.arange(0, CHANNELS)
+    inside = channel < channels
+    token = tl.load(heads + slot)
+    mean = tl.load(x + tl.load(chosen + slot) * token_of_x + channel, mask=inside, other=0.0)
+    if token >= 0:
+        total = mean.to(tl.float64)
+        while token >= 0:
+            row = x + token.to(tl.int64) * token_of_x
+            total += tl.load(row + channel, mask=inside, other=0.0).to(tl.float64)
+            token = tl.load(links + image * tokens + token)
+        size = tl.load(sizes + slot).to(tl.float32)
+        mean = (total.to(tl.float32) / size).to(mean.dtype)
+    tl.store(out + slot * channels + channel, mean, mask=inside)

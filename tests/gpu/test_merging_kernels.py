@@ -1,0 +1,62 @@
+"""Our kernels that merge tokens on a real GPU, compiled."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from token_merge.nodes.hooks import merging_choice
+from token_merge.tome_core import Draws, TokenGrid, choose_strided, match_local
+
+DTYPES = [torch.float16, torch.bfloat16]
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    device = torch.device("cuda", 0)
+    if lack := merging_choice.explain_lack(device):
+        pytest.skip(lack)
+    return device
+
+
+def choose_dst(grid, device):
+    return choose_strided(grid, 2, 2, Draws((7,), device), device)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_they_run_with_all_that_they_take(dtype, gpu):
+    assert merging_choice.explain_lack(gpu, dtype) == ""
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("channels", [40, 320, 1280])
+@pytest.mark.parametrize("grid", [TokenGrid(33, 40), TokenGrid(128, 128), TokenGrid(256, 256)])
+def test_the_same_tokens_are_merged_as_on_the_cpu(grid, channels, dtype, gpu):
+    if grid.tokens * channels > 2**23:
+        pytest.skip("a processor takes long")
+    metric = torch.randn(2, grid.tokens, channels, device=gpu).to(dtype)
+    merged = grid.tokens // 3
+    found = merging_choice.match_local(metric, grid, choose_dst(grid, gpu), merged)
+    assert type(found).__name__ == "LinkedPlan"
+    cpu = torch.device("cpu")
+    known = match_local(metric.cpu().double(), grid, choose_dst(grid, cpu), merged)
+    of_found, of_known = (
+        plan.unmerge(plan.chosen[..., None].int())[..., 0].cpu() for plan in (found, known)
+    )
+    assert (of_found == of_known).float().mean() > 0.98
+    assert torch.equal(found.sizes, found.plan.sizes)
+    torch.testing.assert_close(
+        found.merge(metric), found.plan.merge(metric.float()).to(dtype), rtol=0.01, atol=0.01
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_means_are_the_same_to_the_bit_each_time(dtype, gpu):
+    """Threads build the lists in another order each time."""
+    grid = TokenGrid(64, 64)
+    metric = torch.ones(2, grid.tokens, 64, device=gpu, dtype=dtype)
+    x = torch.randn(2, grid.tokens, 320, device=gpu).to(dtype)
+    merged = [
+        merging_choice.match_local(metric, grid, choose_dst(grid, gpu), 2000).merge(x)
+        for _ in range(8)
+    ]
+    assert all(torch.equal(each, merged[0]) for each in merged[1:])

@@ -1,0 +1,162 @@
+"""Our own kernels that merge tokens, computed by Triton's interpreter, and when they are taken."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from token_merge.nodes.hooks import merging_choice
+from token_merge.tome_core import Draws, Stream, TokenGrid, choose_strided, match_local
+
+CPU = torch.device("cpu")
+GRIDS = [
+    (TokenGrid(16, 16), (2, 2)),
+    (TokenGrid(37, 41), (2, 2)),
+    (TokenGrid(19, 50), (1, 4)),
+    (TokenGrid(10, 12, 3), (3, 2)),
+]
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    pytest.importorskip("triton")
+    return merging_choice._import_kernels()
+
+
+@pytest.fixture
+def on_every_device(kernels, monkeypatch):
+    """Nothing but the device speaks against our kernels."""
+    monkeypatch.setattr(merging_choice, "explain_lack", lambda *_: "")
+
+
+def choose_dst(grid, strides=(2, 2)):
+    return choose_strided(grid, *strides, Draws((7,), CPU), CPU)
+
+
+def find_own(plan):
+    """The token that stands for the slot of each token."""
+    return plan.unmerge(plan.chosen[..., None])[..., 0]
+
+
+@pytest.mark.parametrize(("grid", "strides"), GRIDS, ids=str)
+@pytest.mark.parametrize("ratio", [0.2, 0.5])
+def test_the_same_tokens_are_merged_as_by_pytorch(grid, strides, ratio, kernels):
+    # Of few channels, so that no two similarities are nearly equal: they are compared in steps.
+    metric = torch.randn(2, grid.tokens, 5, generator=torch.Generator().manual_seed(1))
+    given = grid, choose_dst(grid, strides), int(grid.tokens * ratio)
+    found, known = kernels.match_local(metric, *given), match_local(metric, *given)
+    assert (found.slots, found.shape) == (known.slots, known.shape)
+    assert (find_own(found) == find_own(known)).float().mean() > 0.98
+    assert torch.equal(found.sizes, found.plan.sizes)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_each_slot_has_the_mean_of_its_tokens(dtype, kernels):
+    grid = TokenGrid(20, 22)
+    x = torch.randn(2, grid.tokens, 40).to(dtype)
+    plan = kernels.match_local(x, grid, choose_dst(grid), 220)
+    expected = plan.plan.merge(x.float()).to(dtype)
+    torch.testing.assert_close(plan.merge(x), expected)
+
+
+def test_tokens_of_a_flat_picture_are_merged_into_few_slots(kernels):
+    """All are alike, so long lists come into being."""
+    grid = TokenGrid(24, 24)
+    metric = torch.ones(1, grid.tokens, 8)
+    plan = kernels.match_local(metric, grid, choose_dst(grid), 400)
+    assert plan.slots == 176
+    assert torch.equal(plan.sizes, plan.plan.sizes)
+    assert plan.sizes.max() > 100
+    x = torch.randn(1, grid.tokens, 8)
+    torch.testing.assert_close(plan.merge(x), plan.plan.merge(x))
+
+
+def test_every_dst_stays_however_many_are_to_be_merged(kernels):
+    grid = TokenGrid(12, 12)
+    dst, metric = choose_dst(grid), torch.randn(1, grid.tokens, 8)
+    plan = kernels.match_local(metric, grid, dst, grid.tokens)
+    assert plan.slots == dst.count
+    assert torch.equal(plan.chosen[0].sort().values, dst.flat.sort().values)
+
+
+@pytest.mark.parametrize("number", [0.0, float("nan"), float("inf")])
+def test_tokens_without_a_direction_break_nothing(number, kernels):
+    grid = TokenGrid(12, 12)
+    metric = torch.randn(1, grid.tokens, 8)
+    metric[:, ::3] = number
+    plan = kernels.match_local(metric, grid, choose_dst(grid), 40)
+    assert plan.slots == 104
+    assert torch.equal(plan.plan.assign.unique(), torch.arange(104))
+
+
+def test_a_picture_beside_others_is_merged_as_alone(kernels):
+    grid = TokenGrid(18, 18)
+    metric = torch.randn(3, grid.tokens, 16)
+    given = grid, choose_dst(grid), 100
+    together = kernels.match_local(metric, *given)
+    for image in range(3):
+        alone = kernels.match_local(metric[image : image + 1], *given)
+        assert torch.equal(alone.plan.assign[0], together.plan.assign[image])
+        merged = alone.merge(metric[image : image + 1])[0], together.merge(metric)[image]
+        assert torch.equal(*merged)
+
+
+def test_a_stream_with_a_prompt_gets_a_plan_of_all_its_tokens(kernels):
+    grid = TokenGrid(12, 12)
+    plan = kernels.match_local(torch.randn(1, grid.tokens, 8), grid, choose_dst(grid), 40)
+    assert plan.extend(Stream(grid)) is plan
+    whole = plan.extend(Stream(grid, before=5))
+    x = torch.randn(1, 149, 4)
+    assert torch.equal(whole.merge(x)[:, :5], x[:, :5])
+    assert whole.slots == 109
+
+
+def test_gradients_go_the_way_of_pytorch(kernels):
+    grid = TokenGrid(12, 12)
+    plan = kernels.match_local(torch.randn(1, grid.tokens, 8), grid, choose_dst(grid), 40)
+    x = torch.randn(1, grid.tokens, 8, requires_grad=True)
+    plan.merge(x).sum().backward()
+    assert x.grad is not None
+
+
+def test_they_are_taken_for_half_precision(on_every_device):
+    grid = TokenGrid(12, 12)
+    given = grid, choose_dst(grid), 40
+    metric = torch.randn(1, grid.tokens, 8)
+    kinds = {
+        dtype: type(merging_choice.match_local(metric.to(dtype), *given)).__name__
+        for dtype in (torch.float16, torch.float32)
+    }
+    assert kinds == {torch.float16: "LinkedPlan", torch.float32: "MergePlan"}
+    turned = metric.half().transpose(1, 2).contiguous().transpose(1, 2)
+    assert type(merging_choice.match_local(turned, *given)).__name__ == "MergePlan"
+
+
+def test_they_are_tried_on_a_small_picture(kernels, monkeypatch):
+    assert merging_choice._work(kernels, CPU, torch.float16)
+    find_nearest = kernels._find_nearest
+
+    def find_wrongly(levels, *given):
+        find_nearest(levels, *given)
+        levels.copy_(levels.flip(1))
+
+    monkeypatch.setattr(kernels, "_find_nearest", find_wrongly)
+    assert not merging_choice._work(kernels, CPU, torch.float16)
+
+
+def test_without_a_gpu_there_is_nothing_to_try():
+    assert merging_choice.explain_lack(CPU) == "there is no GPU"
+
+
+def test_a_unet_gives_what_it_gives_without_them(unet, token_merge, denoise, kernels, monkeypatch):
+    model = token_merge(unet("SD15"))
+    known = denoise(model, size=(32, 32), steps=1)
+    taken = []
+
+    def match(*given):
+        taken.append(given)
+        return kernels.match_local(*given)
+
+    monkeypatch.setattr(merging_choice, "match_local", match)
+    found = denoise(model, size=(32, 32), steps=1)
+    assert taken
+    torch.testing.assert_close(found, known, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,57 @@
+"""The tokens of one layer, as planning sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from .draws import Draws
+from .grid import TokenGrid
+from .local_matching import match_local
+from .partition import Destinations
+from .payoff import find_least
+from .plan import PicturePlan
+from .query_groups import MOST_GROUPS
+from .streams import Stream
+
+Matching = Callable[[Tensor, TokenGrid, Destinations, int], PicturePlan]
+"""metric, grid, dst and how many tokens become fewer: see ``match_global``."""
+
+
+@dataclass(frozen=True)
+class LayerTokens:
+    """The tokens, and how they may be reduced.
+
+    Args:
+        stream: the sequence that the layer's attention reads.
+        find_metric: gives (B, N, C), the picture's tokens that are compared; called only where
+            tokens are compared.
+        draws: of this layer in this run, on the device of its tensors; their turn is the step's.
+        downsample, resolutions: see ``Settings.find_parts``.
+        local_window: side of the box of exact keys around each tile of queries, 0: none.
+        most_groups: that merged queries are split into.
+        channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
+        match_local: what stands in for ``local_matching.match_local``.
+        by_number: attention in windows will read keys by their numbers, where they lie. A GPU then
+            starts few kernels, and tiles may have any number of queries.
+    """
+
+    stream: Stream
+    find_metric: Callable[[], Tensor]
+    draws: Draws
+    downsample: int = 1
+    resolutions: tuple[int, ...] = (1,)
+    local_window: int = 0
+    most_groups: int = MOST_GROUPS
+    by_number: bool = False
+    channels: int = 0
+    match_local: Matching = match_local
+
+    def explain_loss(self, kind: str) -> str:
+        """Why "merging" or "downsampling" does not pay here, empty where it does."""
+        flops = 4 * self.stream.length**2 * self.channels
+        if not self.channels or flops >= find_least(kind, self.draws.device):
+            return ""
+        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU"
