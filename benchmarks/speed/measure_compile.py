@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import torch
 from comfy.model_patcher import ModelPatcher
 from comfy_extras.nodes_torch_compile import TorchCompileModel
 
 from . import variants
+from .diffusion_transformers import Clip
 from .environment import Environment
 from .model_runs import make_runner
 from .results import Case
@@ -16,6 +20,10 @@ from .sampling import Request, Timing, sample
 from .session import Runner, Session
 from .unets import UNETS
 from .variants import Variant
+from .windows import WINDOWS_2, WINDOWS_MERGE, with_windows
+
+WINDOWS = (WINDOWS_2, WINDOWS_MERGE)
+"""What both nodes do by default on transformers."""
 
 MOST_DIFFERENCE = 0.25
 """Of compiled to uncompiled, as a share of what the node changes. Compiled kernels round
@@ -30,7 +38,7 @@ def backend() -> str:
     return "inductor" if any(map(shutil.which, compilers)) else "eager"
 
 
-def measure(
+def measure_unet(
     session: Session,
     name: str,
     side: int,
@@ -40,34 +48,79 @@ def measure(
     compiler: str | None = None,
     cases: slice = slice(None),
 ) -> None:
-    """Plain and both nodes, compiled and not; one case per node, plain beside it in each.
-
-    A case starts with nothing compiled: TorchCompileModel tells Dynamo not to look at the
-    options a model is called with, so what was compiled with other patches would be taken.
+    """Plain and both nodes on a UNet; see ``_measure``.
 
     cases: which of them; the first is that of plain alone.
     """
-    compiler = compiler or backend()
     unet = UNETS[name]
     model = unet.build(environment)
     context = unet.config_in(environment)["context_dim"]
     request = Request(side, side, 1, environment.guided, context)
     plain, *others = variants.list_variants(unet.finest, most_tier=1)
     chosen = [plain, *(variant for variant in others if variant.kind == "ours")]
-    for variant in chosen[cases]:
+    case = Case(
+        part="compile",
+        model=unet.name_in(environment),
+        height=side,
+        width=side,
+        rows=request.rows,
+        dtype=environment.dtype_name,
+        note="",
+    )
+    _measure(session, case, model, request, chosen[cases], rounds, compiler or backend())
+
+
+def measure_transformer(
+    session: Session,
+    clip: Clip,
+    environment: Environment,
+    *,
+    rounds: int,
+    compiler: str | None = None,
+    cases: slice = slice(None),
+) -> None:
+    """Plain and both nodes with local windows on a few blocks of a transformer."""
+    model = clip.transformer.build(environment)
+    request = clip.request(model.model.model_config.unet_config)
+    chosen = [
+        variants.PLAIN,
+        *(Variant("ours", "ours", partial(with_windows, setting=each), each) for each in WINDOWS),
+    ]
+    case = Case(
+        part="compile",
+        model=clip.transformer.name_in(environment),
+        height=clip.height,
+        width=clip.width,
+        rows=1,
+        dtype=str(clip.transformer.dtype_in(environment)).removeprefix("torch."),
+        note="",
+        frames=clip.frames,
+    )
+    _measure(session, case, model, request, chosen[cases], rounds, compiler or backend())
+
+
+def _measure(
+    session: Session,
+    of_model: Case,
+    model: ModelPatcher,
+    request: Request,
+    chosen: Sequence[Variant],
+    rounds: int,
+    compiler: str,
+) -> None:
+    """Plain and both nodes, compiled and not; one case per node, plain beside it in each.
+
+    A case starts with nothing compiled: TorchCompileModel tells Dynamo not to look at the
+    options a model is called with, so what was compiled with other patches would be taken.
+    """
+    for variant in chosen:
         torch._dynamo.reset()
         label = variant.setting.name if variant.setting else variant.name
-        case = Case(
-            part="compile",
-            model=f"{unet.name_in(environment)}, {label}",
-            height=side,
-            width=side,
-            rows=request.rows,
-            dtype=environment.dtype_name,
-            note=f"compiled as by ComfyUI's TorchCompileModel, backend {compiler}",
-        )
+        note = f"compiled as by ComfyUI's TorchCompileModel, backend {compiler}"
+        case = replace(of_model, model=f"{of_model.model}, {label}", note=note)
         eager = [
-            make_runner(model, one, request, hooks=False) for one in dict.fromkeys((plain, variant))
+            make_runner(model, one, request, hooks=False)
+            for one in dict.fromkeys((variants.PLAIN, variant))
         ]
         session.measure(case, [*eager, _compiled(model, variant, request, compiler)], rounds)
 

@@ -86,6 +86,8 @@ QUICK_CLIPS = (
     Clip("wan-720p", WAN_SHAPED, 112, 160, 1, 1, 13, 12, warm_up=False, is_long=True),
 )
 
+COMPILED_CLIPS = {"flux-2048", "wan-480p"}
+
 ON_PHOTOGRAPHS = ("similarity", "correction")
 """Parts that need scikit-image for its photographs, and no GPU."""
 
@@ -194,9 +196,16 @@ def _compile(session: Session, options: argparse.Namespace, environment: Environ
     side = 64 if environment.narrow else 1024 if environment.on_gpu else 512
     rounds = options.rounds or (1 if environment.narrow else 5)
     compiler, cases = ("eager", slice(1, 2)) if environment.narrow else (None, slice(None))
-    measure_compile.measure(
+    measure_compile.measure_unet(
         session, "sd15", side, environment, rounds=rounds, compiler=compiler, cases=cases
     )
+    if not (environment.narrow or environment.on_gpu):
+        return  # it would take half an hour on two cores
+    for clip in QUICK_CLIPS[:1] if environment.narrow else CUDA_CLIPS:
+        if environment.narrow or clip.name in COMPILED_CLIPS:
+            measure_compile.measure_transformer(
+                session, clip, environment, rounds=rounds, compiler=compiler, cases=cases
+            )
 
 
 def _published(session: Session, options: argparse.Namespace, environment: Environment) -> None:

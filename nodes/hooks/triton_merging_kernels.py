@@ -8,12 +8,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-HIGHEST_LEVEL = tl.constexpr(2**16 - 1)
-"""Similarities, from -1 to 1, are compared as whole numbers from 0 to this one. Their steps are
-finer than those of float16 near 1."""
+DST_LEVEL, LEAST_LEVEL, LEVELS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2**16 - 1)
+"""Similarities, from -1 to 1, are compared as whole numbers. Their steps are finer than those of
+float16 near 1. The least one is of a dst, which is never merged into another token."""
 
-DST_LEVEL = tl.constexpr(-1)
-"""Of a dst, which is never merged into another token."""
+HALF = tl.constexpr(256)
+"""Levels are counted by their high byte, and then by their low byte."""
 
 
 @triton.jit
@@ -73,7 +73,7 @@ def find_nearest(
         highest = tl.maximum(most, highest)
     highest /= tl.maximum(tl.load(norms + token, mask=there, other=1.0), least_norm)
     highest = tl.where(highest == highest, tl.clamp(highest, -1.0, 1.0), -1.0)
-    level = ((highest + 1.0) * (HIGHEST_LEVEL / 2)).to(tl.int32)
+    level = LEAST_LEVEL + ((highest + 1.0) * ((LEVELS - LEAST_LEVEL) / 2)).to(tl.int32)
     out = image * tokens + token
     tl.store(levels + out, level, mask=there)
     tl.store(nearest + out, tl.load(dst + tl.load(nearby + found)).to(tl.int32), mask=there)
@@ -116,14 +116,19 @@ def number_slots(
         tl.store(levels + token, DST_LEVEL, mask=first + place < of_dst)
     tl.debug_barrier()  # what is read from here on was written by other threads of this program
 
-    merged = tokens - slots
-    least = 0  # the highest level that at least so many tokens have, found by bisection
-    step = HIGHEST_LEVEL // 2 + 1
-    while step > 0:
-        if _count(levels, tokens, least + step, TOKENS) >= merged:
-            least += step
-        step //= 2
-    of_equal = merged - _count(levels, tokens, least + 1, TOKENS)
+    # The highest level that as many tokens have at least as are merged.
+    of_high = tl.zeros([HALF], tl.int32)
+    for first in range(0, tokens, TOKENS):
+        level = tl.load(levels + first + place, mask=first + place < tokens, other=DST_LEVEL)
+        of_high += tl.histogram(level // HALF, HALF)
+    high, left = _find_from_top(of_high, tokens - slots, HALF)
+    of_low = tl.zeros([2 * HALF], tl.int32)  # at 0 those of another high byte
+    for first in range(0, tokens, TOKENS):
+        level = tl.load(levels + first + place, mask=first + place < tokens, other=DST_LEVEL)
+        low = tl.where(level // HALF == high, level % HALF + 1, 0)
+        of_low += tl.histogram(low, 2 * HALF)
+    low, of_equal = _find_from_top(of_low, left, 2 * HALF)
+    least = high * HALF + low - 1
 
     equal_before = 0
     stayed_before = 0
@@ -156,14 +161,12 @@ def number_slots(
 
 
 @triton.jit
-def _count(levels, tokens, least, TOKENS: tl.constexpr):  # noqa: N803
-    """How many tokens have this level at least."""
-    found = tl.zeros([TOKENS], tl.int32)
-    for first in range(0, tokens, TOKENS):
-        token = first + tl.arange(0, TOKENS)
-        level = tl.load(levels + token, mask=token < tokens, other=DST_LEVEL)
-        found += (level >= least).to(tl.int32)
-    return tl.sum(found)
+def _find_from_top(counts, wanted, BINS: tl.constexpr):  # noqa: N803
+    """The highest bin from which on there are as many as wanted, and how many of it are wanted."""
+    from_here_on = tl.cumsum(counts, reverse=True)
+    found = tl.sum((from_here_on >= wanted).to(tl.int32)) - 1
+    is_found = tl.arange(0, BINS) == found
+    return found, wanted - tl.sum(tl.where(is_found, from_here_on - counts, 0))
 
 
 @triton.jit
