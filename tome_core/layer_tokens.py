@@ -10,6 +10,7 @@ from torch import Tensor
 from .draws import Draws
 from .grid import TokenGrid
 from .local_matching import match_local
+from .merged_queries import MergedQueries, Strips, merge_queries
 from .partition import Destinations
 from .payoff import find_least
 from .plan import PicturePlan
@@ -18,6 +19,8 @@ from .streams import Stream
 
 Matching = Callable[[Tensor, TokenGrid, Destinations, int], PicturePlan]
 """metric, grid, dst and how many tokens become fewer: see ``match_global``."""
+
+QueryMerging = Callable[[Tensor, Strips], MergedQueries]
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class LayerTokens:
         local_window: side of the box of exact keys around each tile of queries, 0: none.
         most_groups: that merged queries are split into.
         channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
-        match_local: what stands in for ``local_matching.match_local``.
+        match_local, merge_queries: what stands in for the functions of these names.
         by_number: attention in windows will read keys by their numbers, where they lie. A GPU then
             starts few kernels, and tiles may have any number of queries.
     """
@@ -48,6 +51,7 @@ class LayerTokens:
     by_number: bool = False
     channels: int = 0
     match_local: Matching = match_local
+    merge_queries: QueryMerging = merge_queries
 
     def explain_loss(self, kind: str) -> str:
         """Why "merging" or "downsampling" does not pay here, empty where it does."""

@@ -11,7 +11,7 @@ from .global_matching import match_global
 from .grid import TokenGrid
 from .layer_tokens import LayerTokens
 from .merge_settings import MergeSettings
-from .merged_queries import merge_queries
+from .merged_queries import cut_strips
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided, fit_strides
 from .plan import MergingPlan, Skipped
 from .query_groups import choose_for_groups
@@ -71,15 +71,16 @@ def plan_merging_in_windows(
     )
     if not isinstance(plan, WindowPlan):
         return plan
-    merged = merge_queries(
-        layer.find_metric(),
+    strips = cut_strips(
         plan.axes,
         number_queries(plan.axes, 0, plan.device)[0],
         (settings.stride_y, settings.stride_x),
         1 - kept / grid.tokens,
         draws.anew if settings.random_destinations else None,
     )
-    return replace(plan, merged=merged)
+    if strips is None:
+        return plan
+    return replace(plan, merged=layer.merge_queries(layer.find_metric(), strips))
 
 
 def _explain_loss(grid: TokenGrid, merged: int) -> str:

@@ -66,22 +66,27 @@ def _count_on(places: Tensor, of_strip: int) -> Tensor:
     return (places + number_first(places.shape[1], of_strip, places.device)).flatten(1)
 
 
-def merge_queries(
-    metric: Tensor,
-    axes: Axes,
-    numbers: Tensor,
-    strides: tuple[int, int],
-    share: float,
-    draws: Draws | None,
-) -> MergedQueries | None:
-    """Merge the queries of each strip that are most similar to a dst of this strip.
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """S strips of Q queries, n of which are dst, before it is known which others are merged.
 
-    ToMe for SD (arXiv 2303.17604) sec. 4, within strips: each cell has one dst, all other queries
-    are src. None where the dst leave no query to merge.
+    numbers: (S, Q) int64, their tokens. places: (S, n) int64, where the dst are in their strip.
+    left: M, how many queries of a strip remain.
+    """
+
+    numbers: Tensor
+    places: Tensor
+    left: int
+
+
+def cut_strips(
+    axes: Axes, numbers: Tensor, strides: tuple[int, int], share: float, draws: Draws | None
+) -> Strips | None:
+    """Strips of each tile, with one dst in each cell: ToMe for SD (arXiv 2303.17604) sec. 4.
+
+    None where the dst leave no query to merge.
 
     Args:
-        metric: (B, N, C) tokens whose similarity decides, for each image alone: the correlation of
-            their channels, which one kernel of a GPU prepares.
         axes: of the tiles.
         numbers: (T, t·h·w) int64, the tokens of each tile.
         strides: height and width of a cell.
@@ -91,16 +96,24 @@ def merge_queries(
     rows, width = count_rows(axes, share), axes[2].tile
     numbers = numbers.view(-1, rows * width)  # (S, Q)
     strips, queries = numbers.shape
-    places = _choose_places(TokenGrid(rows, width), strips, strides, draws, metric.device)  # (S, n)
-    left = max(_count_left(queries, share), places.shape[1])  # M
-    if left == queries:
-        return None
+    places = _choose_places(TokenGrid(rows, width), strips, strides, draws, numbers.device)
+    left = max(_count_left(queries, share), places.shape[1])
+    return None if left == queries else Strips(numbers, places, left)
+
+
+def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
+    """Merge the queries of each strip that are most similar to a dst of this strip.
+
+    metric: (B, N, C) tokens whose similarity decides, for each image alone: the correlation of
+    their channels, which one kernel of a GPU prepares.
+    """
+    numbers, left = strips.numbers, strips.left
     unit = F.layer_norm(metric, metric.shape[-1:], eps=LEAST_VARIANCE)
     unit = unit.index_select(1, numbers.flatten()).unflatten(1, numbers.shape)  # (B, S, Q, C)
-    at_dst = places[None, :, :, None].expand(len(metric), -1, -1, metric.shape[2])
+    places = strips.places.expand(len(metric), -1, -1)  # (B, S, n)
+    at_dst = places[..., None].expand(-1, -1, -1, metric.shape[2])
     similarity = unit @ unit.gather(2, at_dst).mT  # (B, S, Q, n)
     best, which = similarity.max(dim=-1)  # (B, S, Q)
-    places = places.expand(len(metric), -1, -1)  # (B, S, n)
     order = best.scatter_(2, places, float("-inf")).argsort(dim=-1, stable=True)
     kept = order.narrow(2, 0, left)  # (B, S, M), the least similar
     goes_to = places.gather(2, which).scatter_(2, kept, kept)  # (B, S, Q)

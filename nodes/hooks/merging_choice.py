@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...tome_core import local_matching
+from ...tome_core import local_matching, merged_queries
 from ...tome_core.draws import Draws
 from ...tome_core.grid import TokenGrid
+from ...tome_core.merged_queries import MergedQueries, Strips
 from ...tome_core.partition import Destinations, choose_strided
 from ...tome_core.plan import PicturePlan
 from .triton_support import explain_failure
@@ -29,13 +30,23 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     return local_matching.match_local(metric, grid, dst, merged)
 
 
+def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
+    """As ``tome_core``'s."""
+    if _is_read(metric) and not explain_lack_of_queries(metric.device, metric.dtype):
+        kernel = _import_kernel_of_queries()
+        if kernel.fits(metric, strips):
+            found: MergedQueries = kernel.merge_queries(metric, strips)
+            return found
+    return merged_queries.merge_queries(metric, strips)
+
+
 def takes(metric: Tensor) -> bool:
     """Whether our kernels compare such tokens and run on their device."""
-    return (
-        metric.dtype in (torch.float16, torch.bfloat16)
-        and metric.stride(2) == 1
-        and not explain_lack(metric.device, metric.dtype)
-    )
+    return _is_read(metric) and not explain_lack(metric.device, metric.dtype)
+
+
+def _is_read(metric: Tensor) -> bool:
+    return metric.dtype in (torch.float16, torch.bfloat16) and metric.stride(2) == 1
 
 
 @lru_cache(maxsize=16)
@@ -44,9 +55,19 @@ def explain_lack(device: torch.device, dtype: torch.dtype = torch.float16) -> st
     return explain_failure(device, lambda: _work(_import_kernels(), device, dtype))
 
 
+@lru_cache(maxsize=16)
+def explain_lack_of_queries(device: torch.device, dtype: torch.dtype = torch.float16) -> str:
+    """The same of the kernel that merges the queries of strips."""
+    return explain_failure(device, lambda: _merges(_import_kernel_of_queries(), device, dtype))
+
+
 def _import_kernels() -> Any:
     """Only where it is called: Triton is not everywhere."""
     return import_module(".triton_merging", __package__)
+
+
+def _import_kernel_of_queries() -> Any:
+    return import_module(".triton_merged_queries", __package__)
 
 
 @torch.inference_mode()
@@ -64,3 +85,16 @@ def _work(kernels: Any, device: torch.device, dtype: torch.dtype) -> bool:
     alike = (found_in == known_in).float().mean() >= LEAST_ALIKE
     sizes = torch.equal(found.sizes, found.plan.sizes)
     return bool(alike) and sizes and torch.allclose(*means, rtol=0.02, atol=0.02)
+
+
+@torch.inference_mode()
+def _merges(kernel: Any, device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether the queries of small strips are merged as PyTorch merges them."""
+    generator = torch.Generator(device).manual_seed(0)
+    metric = torch.randn(2, 320, 64, generator=generator, device=device, dtype=dtype)
+    numbers = torch.arange(320, device=device).view(4, 80)
+    strips = Strips(numbers, numbers[:, ::4] % 80, 64)
+    found = kernel.merge_queries(metric, strips)
+    known = merged_queries.merge_queries(metric.float(), strips)
+    found_in, known_in = (each.kept.gather(2, each.slots) for each in (found, known))
+    return bool((found_in == known_in).float().mean() >= LEAST_ALIKE)

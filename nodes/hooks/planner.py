@@ -127,6 +127,7 @@ def plan_attention(
             by_number=bool(side) and not lack,
             channels=channels,
             match_local=merging_choice.match_local,
+            merge_queries=merging_choice.merge_queries,
         )
         found = (
             _share_plans(call, settings, parts, layer, tokens)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from token_merge.nodes.hooks import merging_choice
 from token_merge.tome_core import Draws, TokenGrid, choose_strided, match_local
+from token_merge.tome_core.merged_queries import Strips, merge_queries
 
 DTYPES = [torch.float16, torch.bfloat16]
 
@@ -60,3 +61,17 @@ def test_means_are_the_same_to_the_bit_each_time(dtype, gpu):
         for _ in range(8)
     ]
     assert all(torch.equal(each, merged[0]) for each in merged[1:])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("channels", [16, 40, 64, 128, 256])
+def test_the_same_queries_are_merged_as_on_the_cpu(channels, dtype, gpu):
+    assert merging_choice.explain_lack_of_queries(gpu, dtype) == ""
+    metric = torch.randn(2, 100 * 80, channels, device=gpu).to(dtype)
+    numbers = torch.randperm(8000, device=gpu).view(100, 80)
+    strips = Strips(numbers, torch.randperm(80, device=gpu)[:20].expand(100, -1), 64)
+    found = merging_choice.merge_queries(metric, strips)
+    on_cpu = Strips(numbers.cpu(), strips.places.cpu(), 64)
+    known = merge_queries(metric.cpu().double(), on_cpu)
+    of_found, of_known = (each.kept.gather(2, each.slots).cpu() for each in (found, known))
+    assert (of_found == of_known).float().mean() > 0.98

@@ -160,3 +160,21 @@ def test_a_unet_gives_what_it_gives_without_them(unet, token_merge, denoise, ker
     found = denoise(model, size=(32, 32), steps=1)
     assert taken
     torch.testing.assert_close(found, known, rtol=1e-3, atol=1e-3)
+
+
+def test_exactly_the_tokens_of_the_highest_levels_are_merged(kernels):
+    """Many have the same level: then the first ones in the order of the slots are merged."""
+    grid = TokenGrid(16, 16)
+    dst = choose_dst(grid)
+    levels = torch.randint(1, 9, (2, grid.tokens), dtype=torch.int32) * 8191
+    nearest = dst.flat[torch.randint(dst.count, (2, grid.tokens))].int()
+    plan = kernels.match_local(torch.randn(2, grid.tokens, 8), grid, dst, 100)
+    given = levels.clone()
+    kernels._number_slots(plan, given, nearest, dst)
+    src = torch.ones(grid.tokens, dtype=torch.bool).index_fill_(0, dst.flat, False)
+    for image in range(2):
+        stays = torch.zeros(grid.tokens, dtype=torch.bool).index_fill_(0, plan.chosen[image], True)
+        assert (~stays).sum() == 100 and stays[dst.flat].all()
+        assert levels[image][~stays].min() >= levels[image][stays & src].max()
+        into = plan.chosen[image][plan.plan.assign[image]]
+        assert torch.equal(into[~stays], nearest[image][~stays].long())

@@ -42,11 +42,14 @@ def main() -> None:
         choose_strided,
         plan_layer,
     )
+    from token_merge.tome_core.merged_queries import Strips
 
     attention, merging = kernel_choice._import_kernel(), merging_choice._import_kernels()
+    of_queries = merging_choice._import_kernel_of_queries()
     recorders = {
         **record(attention.triton_attention_kernels, "attend", "attend_merged"),
         **record(merging.kernels, "find_nearest", "number_slots", "average_slots"),
+        **record(of_queries, "merge_strips"),
     }
     grid, draws = TokenGrid(24, 24), Draws((0,), torch.device("cpu"))
     stream = Stream(grid, before=5)
@@ -59,6 +62,8 @@ def main() -> None:
         attention.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
     x = torch.zeros(2, 576, 320, dtype=torch.float16)
     merging.match_local(x, grid, choose_strided(grid, 2, 2, draws, draws.device), 100).merge(x)
+    numbers = torch.arange(160).view(2, 80)
+    of_queries.merge_queries(torch.zeros(1, 160, 128).half(), Strips(numbers, numbers[:, :20], 64))
     for name, recorder in recorders.items():
         calls = (read(recorder.kernel, *call) for call in recorder.calls)
         for types, constants, how in {repr(each): each for each in calls}.values():

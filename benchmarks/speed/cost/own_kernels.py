@@ -122,8 +122,14 @@ def _merging_counted() -> Iterator[None]:
     def count_averages(out: Tensor, x: Tensor, plan: Any) -> None:
         merge([out], [x, plan.chosen, plan.sizes, plan.heads, plan.links], 0)
 
+    def count_strips(kept: Tensor, slots: Tensor, metric: Tensor, strips: Any) -> None:
+        flops = 2 * slots.numel() * metric.shape[2] * strips.places.shape[1]
+        merge([kept, slots], [metric, strips.numbers, strips.places], flops)
+
     with (
         patch.object(merging_choice, "explain_lack", _explain_lack),
+        patch.object(merging_choice, "explain_lack_of_queries", _explain_lack),
+        patch.object(merging_choice._import_kernel_of_queries(), "_merge_strips", count_strips),
         patch.object(module, "_find_nearest", count_nearest),
         patch.object(module, "_number_slots", count_slots),
         patch.object(module, "_average_slots", count_averages),

@@ -1,0 +1,114 @@
+"""Merging the queries of strips by one kernel of our own, written in Triton, in place of thirteen.
+
+The same as ``merge_queries`` in ``tome_core``, which says what is computed.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ...tome_core.merged_queries import LEAST_VARIANCE, MergedQueries, Strips
+
+MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
+"""More do not fit into the registers of one program."""
+
+LOWEST = tl.constexpr(-3e38)
+"""Of what is no number; a dst is lower, and so never merged into another query."""
+
+
+@triton.jit
+def merge_strips(
+    kept,
+    slots,
+    metric,
+    numbers,
+    places,
+    image_of_metric,
+    token_of_metric,
+    strip_of_places,
+    of_strip,
+    of_dst,
+    left,
+    channels,
+    least_variance,
+    QUERIES: tl.constexpr,  # noqa: N803
+    DST: tl.constexpr,  # noqa: N803
+    CHANNELS: tl.constexpr,  # noqa: N803
+):
+    """One program: a strip of one image."""
+    strip = tl.program_id(0)
+    image = tl.program_id(1).to(tl.int64)
+    row = image * tl.num_programs(0) + strip
+    query, dst = tl.arange(0, QUERIES), tl.arange(0, DST)
+    inside, is_there = query < of_strip, dst < of_dst
+    token = tl.load(numbers + strip * of_strip + query, mask=inside, other=0)
+    place = tl.load(places + strip * strip_of_places + dst, mask=is_there, other=0)
+    takes = is_there[:, None] & (place[:, None] == query[None])  # (DST, QUERIES)
+
+    channel = tl.arange(0, CHANNELS)
+    at = metric + image * image_of_metric + token[:, None] * token_of_metric + channel[None]
+    within = inside[:, None] & (channel < channels)[None]
+    x = tl.load(at, mask=within, other=0.0)
+    centred = tl.where(within, x - (tl.sum(x.to(tl.float32), 1) / channels)[:, None], 0.0)
+    variance = tl.sum(centred * centred, 1) / channels
+    unit = (centred * tl.rsqrt(variance + least_variance)[:, None]).to(x.dtype)
+    of_dst_unit = tl.dot(takes.to(x.dtype), unit).to(x.dtype)  # a product with it takes rows
+    similarity = tl.dot(unit, tl.trans(of_dst_unit))  # (QUERIES, DST)
+    similarity = tl.where(is_there[None] & (similarity == similarity), similarity, LOWEST)
+    best, which = tl.max(similarity, 1, return_indices=True)
+    best = tl.where(tl.max(takes.to(tl.int32), 0) > 0, float("-inf"), best)
+    best = tl.where(inside, best, float("inf"))
+
+    is_less = best[None] < best[:, None]
+    is_before = (best[None] == best[:, None]) & (query[None] < query[:, None])
+    rank = tl.sum((is_less | is_before).to(tl.int32), 1)  # the least similar remain
+    stays = rank < left
+    rank_of_dst = tl.sum(tl.where(takes, rank[None], 0), 1)
+    into = tl.sum(tl.where(which[:, None] == dst[None], rank_of_dst[None], 0), 1)
+    slot = tl.where(stays, rank, into)
+    tl.store(kept + row * left + rank, query.to(tl.int64), mask=stays & inside)
+    tl.store(slots + row * of_strip + query, slot.to(tl.int64), mask=inside)
+
+
+def fits(metric: Tensor, strips: Strips) -> bool:
+    """Whether the kernel has room for such strips."""
+    queries, dst = strips.numbers.shape[1], strips.places.shape[1]
+    channels = metric.shape[2]
+    return queries <= MOST_QUERIES and dst <= MOST_DST and channels <= MOST_CHANNELS
+
+
+def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
+    """As the function of this name in ``tome_core``."""
+    kept = strips.numbers.new_empty(len(metric), len(strips.numbers), strips.left)
+    slots = strips.numbers.new_empty(len(metric), *strips.numbers.shape)
+    _merge_strips(kept, slots, metric, strips)
+    return MergedQueries(kept, slots)
+
+
+def _merge_strips(kept: Tensor, slots: Tensor, metric: Tensor, strips: Strips) -> None:
+    """Write which queries remain and what becomes of the others."""
+    images, count, of_strip = slots.shape
+    of_dst, channels = strips.places.shape[1], metric.shape[2]
+    # Unlike PyTorch, Triton does not look where its tensors are.
+    with torch.cuda.device_of(metric):
+        merge_strips[count, images](
+            kept,
+            slots,
+            metric,
+            strips.numbers,
+            strips.places,
+            *metric.stride()[:2],
+            strips.places.stride(0),
+            of_strip,
+            of_dst,
+            strips.left,
+            channels,
+            LEAST_VARIANCE,
+            QUERIES=max(16, triton.next_power_of_2(of_strip)),
+            DST=max(16, triton.next_power_of_2(of_dst)),
+            CHANNELS=max(16, triton.next_power_of_2(channels)),
+            num_warps=8,
+        )
