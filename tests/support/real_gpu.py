@@ -18,7 +18,7 @@ from .gpu_attention import take_pytorch_attention
 from .other_device import OURS
 from .other_device_run import watch
 
-GPU = torch.device("cuda")
+GPU = torch.device("cuda", 0)
 
 
 @dataclass(frozen=True)
