@@ -8,8 +8,9 @@ import torch
 
 LEAST_FLOPS = {"merging": 3e11, "downsampling": 8.5e10}
 """Of one image's attention in one layer, 4 N² C, on an NVIDIA H100. With less, starting our kernels
-takes longer than they save: measured with SD 1.5, SDXL and Flux, see docs/speed.md. All images of a
-batch are not counted: pictures must not depend on how a batch is split."""
+takes longer than they save: measured with SD 1.5, SDXL and Flux there, and again on an H200, see
+docs/speed.md. All images of a batch are not counted: pictures must not depend on how a batch is
+split."""
 
 H100_PROCESSORS = 132
 

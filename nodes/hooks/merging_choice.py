@@ -22,12 +22,20 @@ LEAST_ALIKE = 0.98
 that are equally similar."""
 
 
-def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> PicturePlan:
-    """As ``tome_core.match_local``."""
-    if takes(metric):
-        plan: PicturePlan = _import_kernels().match_local(metric, grid, dst, merged)
+def match_local(
+    notes: set[str], metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int
+) -> PicturePlan:
+    """As ``tome_core.match_local``. notes: where it is told that a GPU cannot run our kernels."""
+    given = metric, grid, dst, merged
+    if not _is_read(metric):
+        return local_matching.match_local(*given)
+    lack = explain_lack(metric.device, metric.dtype)
+    if not lack:
+        plan: PicturePlan = _import_kernels().match_local(*given)
         return plan
-    return local_matching.match_local(metric, grid, dst, merged)
+    if metric.device.type == "cuda":
+        notes.add(f"merging is slower than it could be: {lack}")
+    return local_matching.match_local(*given)
 
 
 def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
@@ -40,12 +48,8 @@ def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
     return merged_queries.merge_queries(metric, strips)
 
 
-def takes(metric: Tensor) -> bool:
-    """Whether our kernels compare such tokens and run on their device."""
-    return _is_read(metric) and not explain_lack(metric.device, metric.dtype)
-
-
 def _is_read(metric: Tensor) -> bool:
+    """Whether our kernels read such tokens."""
     return metric.dtype in (torch.float16, torch.bfloat16) and metric.stride(2) == 1
 
 

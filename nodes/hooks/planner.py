@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -126,7 +127,7 @@ def plan_attention(
             layer.most_groups,
             by_number=bool(side) and not lack,
             channels=channels,
-            match_local=merging_choice.match_local,
+            match_local=partial(merging_choice.match_local, report.notes),
             merge_queries=merging_choice.merge_queries,
         )
         found = (

@@ -187,7 +187,8 @@ def average_slots(
     """One program: the mean of one slot's tokens.
 
     The order of a linked list depends on which thread came first. Sums in double precision do not
-    depend on it: there a sum of up to 8,192 numbers of half precision is exact.
+    depend on it: that of up to 8,192 numbers is exact in float16, and in bfloat16 if the largest is
+    less than 2^32 times the smallest.
     """
     image = tl.program_id(1).to(tl.int64)
     x += image * image_of_x

@@ -36,7 +36,7 @@ def test_the_same_tokens_are_merged_as_on_the_cpu(grid, channels, dtype, gpu):
         pytest.skip("a processor takes long")
     metric = torch.randn(2, grid.tokens, channels, device=gpu).to(dtype)
     merged = grid.tokens // 3
-    found = merging_choice.match_local(metric, grid, choose_dst(grid, gpu), merged)
+    found = merging_choice.match_local(set(), metric, grid, choose_dst(grid, gpu), merged)
     assert type(found).__name__ == "LinkedPlan"
     cpu = torch.device("cpu")
     known = match_local(metric.cpu().double(), grid, choose_dst(grid, cpu), merged)
@@ -57,7 +57,7 @@ def test_means_are_the_same_to_the_bit_each_time(dtype, gpu):
     metric = torch.ones(2, grid.tokens, 64, device=gpu, dtype=dtype)
     x = torch.randn(2, grid.tokens, 320, device=gpu).to(dtype)
     merged = [
-        merging_choice.match_local(metric, grid, choose_dst(grid, gpu), 2000).merge(x)
+        merging_choice.match_local(set(), metric, grid, choose_dst(grid, gpu), 2000).merge(x)
         for _ in range(8)
     ]
     assert all(torch.equal(each, merged[0]) for each in merged[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.other_device_run import put_on_other_device
 from token_merge.nodes.hooks import merging_choice
 from token_merge.tome_core import Draws, Stream, TokenGrid, choose_strided, match_local
 
@@ -123,12 +124,23 @@ def test_they_are_taken_for_half_precision(on_every_device):
     given = grid, choose_dst(grid), 40
     metric = torch.randn(1, grid.tokens, 8)
     kinds = {
-        dtype: type(merging_choice.match_local(metric.to(dtype), *given)).__name__
+        dtype: type(merging_choice.match_local(set(), metric.to(dtype), *given)).__name__
         for dtype in (torch.float16, torch.float32)
     }
     assert kinds == {torch.float16: "LinkedPlan", torch.float32: "MergePlan"}
     turned = metric.half().transpose(1, 2).contiguous().transpose(1, 2)
-    assert type(merging_choice.match_local(turned, *given)).__name__ == "MergePlan"
+    assert type(merging_choice.match_local(set(), turned, *given)).__name__ == "MergePlan"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_what_a_gpu_lacks_is_told(dtype, unet, token_merge, denoise, messages, monkeypatch):
+    """Where the kernels would read such tokens."""
+    monkeypatch.setattr(merging_choice, "explain_lack", lambda *_: "Triton is not installed")
+    model = put_on_other_device(token_merge(unet("SD15")), monkeypatch)
+    monkeypatch.setattr(merging_choice, "_is_read", lambda metric: dtype == torch.float16)
+    denoise(model, size=(32, 32), steps=1)
+    said = "merging is slower than it could be: Triton is not installed" in " ".join(messages())
+    assert said == (dtype == torch.float16)
 
 
 def test_they_are_tried_on_a_small_picture(kernels, monkeypatch):
@@ -152,7 +164,7 @@ def test_a_unet_gives_what_it_gives_without_them(unet, token_merge, denoise, ker
     known = denoise(model, size=(32, 32), steps=1)
     taken = []
 
-    def match(*given):
+    def match(notes, *given):
         taken.append(given)
         return kernels.match_local(*given)
 
