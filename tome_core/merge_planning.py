@@ -29,14 +29,14 @@ attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16
 def plan_merging(settings: MergeSettings, layer: LayerTokens) -> MergingPlan | Skipped:
     """The plan that merges as many tokens as ``settings`` ask for.
 
-    Where queries are split into groups, up to three more are merged, so that all groups have as
+    Where queries may be split into groups, up to three more are merged, so that all groups have as
     many: blocks of slots then are groups as they are, and nothing is copied.
     """
     grid, draws = layer.stream.grid, layer.draws
     kept = _count_kept(grid, settings)
     if loss := _explain_loss(grid, grid.tokens - kept):
         return Skipped(loss)
-    if settings.downsamples_keys and kept > layer.most_groups:
+    if not settings.merges_keys and kept > layer.most_groups:
         kept -= kept % layer.most_groups
     merged = grid.tokens - kept
     if settings.matching == "toma":

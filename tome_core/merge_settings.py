@@ -115,10 +115,11 @@ class MergeSettings(Settings):
 
     @property
     def weighs_keys(self) -> bool:
-        return self._merges_keys and self.proportional_attention and not self.mixes_keys
+        return self.merges_keys and self.proportional_attention and not self.mixes_keys
 
     @property
-    def _merges_keys(self) -> bool:
+    def merges_keys(self) -> bool:
+        """True where keys and values are merged, with the queries or alone."""
         return self.target in ("queries, keys and values", "keys and values")
 
     @property

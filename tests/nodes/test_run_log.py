@@ -6,7 +6,7 @@ import pytest
 def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15")), steps=3)
     assert messages() == [
-        "Token Merge: 3 layers: 256 tokens, attention computes 205 queries and reads 64 keys."
+        "Token Merge: 3 layers: 256 tokens, attention computes 204 queries and reads 64 keys."
     ]
 
 

@@ -33,7 +33,7 @@ def test_each_node_of_a_chain_shows_its_own_text(page):
     page.set("11", end_percent=0.4)
     page.set("12", start_percent=0.4)
     page.run()
-    assert "attention computes 615 queries and reads 192 keys; " in page.text_on("11")
+    assert "attention computes 612 queries and reads 192 keys; " in page.text_on("11")
     assert "attention reads 192 keys; " in page.text_on("12")
     page.keep(f"chain-{page.look}.png")
 
