@@ -83,16 +83,26 @@ def list_blocks_of_others(plan: WindowPlan, size: int) -> KeyBlocks:
 
 
 def list_weighed_blocks(sizes: Tensor, size: int) -> KeyBlocks:
-    """All keys in their order, for one tile. sizes: (B or 1, Nk), tokens each stands for."""
-    keys = sizes.shape[1]
+    """All keys in their order, for one tile. sizes: (B or 1, Nk) int64, tokens each stands for."""
+    keys, logs = sizes.shape[1], sizes.log()
     starts = _list_starts(ceil(keys / size), size, sizes.device)
-    return KeyBlocks(starts, F.pad(sizes.float().log(), (0, -keys % size), value=-inf))
+    if missing := -keys % size:
+        nothing = _list_nothing(missing, sizes.device).expand(len(logs), -1)
+        logs = torch.cat([logs, nothing], dim=1)  # one operation, where padding is two
+    return KeyBlocks(starts, logs)
 
 
 @lru_cache(maxsize=64)
 @torch.inference_mode(False)
 def _list_starts(blocks: int, size: int, device: torch.device) -> Tensor:
     return torch.arange(blocks, dtype=torch.int32, device=device)[None] * size
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _list_nothing(keys: int, device: torch.device) -> Tensor:
+    """The logs of as many keys that are not there. (keys,) float32."""
+    return torch.full((keys,), -inf, device=device)
 
 
 @lru_cache(maxsize=32)
