@@ -51,6 +51,14 @@ def attend_windows(
     return out
 
 
+def allows_merging(mask: Tensor | None) -> bool:
+    """Whether queries can be merged: not where a mask hides other keys from each of them.
+
+    mask: with queries before keys in its last two sides.
+    """
+    return mask is None or mask.shape[-2] == 1
+
+
 def count_heads(plan: WindowPlan, heads: int) -> int:
     """How many heads are computed together."""
     tokens = plan.queries.numel()
@@ -70,7 +78,7 @@ def _attend_picture(heads: Heads) -> Tensor:
     plan, q = heads.plan, heads.take_tiles()
     parts, weights = [heads.attend_to_set(q, plan.near)], [plan.near.weight]
     of_far = [keys.weight for keys in plan.far]
-    if plan.merged and heads.takes_merged:
+    if plan.merged and allows_merging(heads.mask):
         fewer = heads.merge(q)
         far = join_to_part([heads.attend_to_set(fewer, keys) for keys in plan.far], of_far)
         parts, weights = [*parts, heads.unmerge(far)], [*weights, 1.0]

@@ -44,11 +44,6 @@ class Heads:
         """The tokens of the picture in order. (B, h, T, Y, X, Q, D) -> (B, h, N, D)."""
         return out.flatten(2, 5).index_select(2, self.plan.places)
 
-    @property
-    def takes_merged(self) -> bool:
-        """Whether queries can be merged: not where a mask hides other keys from each of them."""
-        return self.mask is None or self.mask.shape[2] == 1
-
     def merge(self, q: Tensor) -> Tensor:
         """The queries that remain. (B, h, T, Y, X, Q, D) -> (B, h, T, Y, X, M, D)."""
         assert self.plan.merged is not None

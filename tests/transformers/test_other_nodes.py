@@ -231,6 +231,24 @@ def test_another_attention_leaves_no_local_window_and_the_log_says_so(
     assert said in caplog.text
 
 
+@NEEDS_PATCHES
+@pytest.mark.parametrize("per_query", [False, True])
+def test_a_mask_of_each_query_merges_none_and_the_log_says_so(per_query, token_merge, caplog):
+    family = FAMILIES["Flux"]
+    run = SampleRequest.with_tokens(family, 16, 16, steps=1)
+
+    def hide(q, k, v, pe=None, attn_mask=None, extra_options=None):
+        mask = torch.zeros(1, 1, q.shape[2] if per_query else 1, k.shape[2])
+        mask[..., -1] = -1.0
+        return {"attn_mask": mask}
+
+    model = token_merge(family.build()).clone()
+    model.set_model_attn1_patch(hide)
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        run.sample(model, family)
+    assert ("a mask hides other keys from each query" in caplog.text) == per_query
+
+
 def test_merged_queries_leave_no_local_window_and_the_log_says_so(
     family, token_merge, token_downsample, caplog
 ):

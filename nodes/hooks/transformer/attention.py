@@ -18,6 +18,7 @@ from ....tome_core.plan import Plan, Skipped
 from ....tome_core.proportional import expand_mask
 from ....tome_core.streams import Stream
 from ....tome_core.tokens import take_for_groups, take_tokens
+from ....tome_core.window_attention import allows_merging
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import ModelCall, find_call
 from ..planner import Acting, LayerPlans, find_acting, plan_attention
@@ -93,6 +94,9 @@ class TransformerCall:
         return stream if self.refined else Skipped("the picture is refined without the prompt")
 
 
+NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
+
+
 @torch.compiler.disable
 def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     """Attention as ComfyUI asks for it, reduced where a setting acts on this call's tokens."""
@@ -110,6 +114,8 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
         return function(*args, **kwargs)
     plans, arranged, arrangement = found
     if plans.window:
+        if plans.window.merged and not allows_merging(arranged.mask):
+            call.model.run.report.notes.add(NOT_MERGED)
         out = arranged.run_in_windows(plans.window)
     else:
         # The call with fewer tokens is given no name, so that its copies are freed after it.
