@@ -134,6 +134,7 @@ def test_the_comparison_needs_no_node_and_no_architecture(path):
 
 
 PLANS = {"MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "MergingPlan", "Plan"}
+PLANS |= {"LinkedPlan", "PicturePlan"}
 SETTINGS = {"MergeSettings", "DownsampleSettings"}
 
 
