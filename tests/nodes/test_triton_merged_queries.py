@@ -44,6 +44,7 @@ def test_the_first_query_of_each_cell_may_be_dst(kernel):
     assert torch.equal(found.slots, known.slots)
 
 
+@pytest.mark.filterwarnings("ignore:(invalid value|All-NaN):RuntimeWarning")
 @pytest.mark.parametrize("number", [0.0, float("nan"), float("inf")])
 def test_queries_without_a_direction_break_nothing(number, kernel):
     strips = make_strips(4, 80, 20, 64)

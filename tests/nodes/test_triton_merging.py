@@ -79,6 +79,7 @@ def test_every_dst_stays_however_many_are_to_be_merged(kernels):
     assert torch.equal(plan.chosen[0].sort().values, dst.flat.sort().values)
 
 
+@pytest.mark.filterwarnings("ignore:(invalid value|All-NaN):RuntimeWarning")
 @pytest.mark.parametrize("number", [0.0, float("nan"), float("inf")])
 def test_tokens_without_a_direction_break_nothing(number, kernels):
     grid = TokenGrid(12, 12)
