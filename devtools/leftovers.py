@@ -11,7 +11,7 @@ OF_A_RUN = frozenset(
     {
         *("Run", "SharedPlans", "ModelCall", "ModelInputs", "RunReport", "NodeReport", "StepClock"),
         *("LayerPlans", "UNetCall", "RunningBlock", "TransformerCall", "AttentionCall"),
-        *("MergePlan", "LinkedPlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "WindowPlan"),
+        *("MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "WindowPlan"),
         *("LayerTokens", "Destinations"),
     }
 )
