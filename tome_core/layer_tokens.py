@@ -36,7 +36,8 @@ class LayerTokens:
         local_window: side of the box of exact keys around each tile of queries, 0: none.
         most_groups: that merged queries are split into.
         channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
-        match_local, merge_queries: what stands in for the functions of these names.
+        match_local, merge_queries: compare tokens, and merge queries of local windows; a GPU may
+            have faster functions than those of this package.
         by_number: attention in windows will read keys by their numbers, where they lie. A GPU then
             starts few kernels, and tiles may have any number of queries.
     """

@@ -16,7 +16,7 @@ MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
 """More do not fit into the registers of one program."""
 
 LOWEST = tl.constexpr(-3e38)
-"""Of what is no number; a dst is lower, and so never merged into another query."""
+"""The similarity where it would be NaN. That of a dst is lower, so it is never merged."""
 
 
 @triton.jit

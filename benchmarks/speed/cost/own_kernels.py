@@ -15,18 +15,19 @@ from torch.utils.flop_counter import flop_registry
 ATTEND, MERGE = "attend_by_number", "merge_by_number"
 
 
-@torch.library.custom_op(f"token_merge_benchmark::{ATTEND}", mutates_args=("written",))
-def attend(written: list[Tensor], read: list[Tensor], flops: int) -> None:
+def _compute_nothing(written: list[Tensor], read: list[Tensor], flops: int) -> None:
     """written, read: everything that the kernel writes and reads."""
     for each in written:
         each.zero_()
 
 
-@torch.library.custom_op(f"token_merge_benchmark::{MERGE}", mutates_args=("written",))
-def merge(written: list[Tensor], read: list[Tensor], flops: int) -> None:
-    """As ``attend``, of a kernel that compares, numbers or averages tokens."""
-    for each in written:
-        each.zero_()
+attend, merge = (
+    torch.library.custom_op(
+        f"token_merge_benchmark::{name}", _compute_nothing, mutates_args=("written",)
+    )
+    for name in (ATTEND, MERGE)
+)
+"""A kernel for attention, and one that compares, numbers or averages tokens."""
 
 
 def _give_no_numbers(*_: Any) -> None:
@@ -46,9 +47,11 @@ for _operation in (attend, merge):
 def in_place_of_triton() -> Iterator[None]:
     """While it lasts, GPUs run our kernels as far as Triton can be imported."""
     try:
-        with _attention_counted(), _merging_counted():
-            yield
+        merging_choice._import_kernels()
     except ImportError:
+        yield
+        return
+    with _attention_counted(), _merging_counted():
         yield
 
 
@@ -62,10 +65,6 @@ def _attention_counted() -> Iterator[None]:
         flops = 4 * images * heads * pairs * channels
         attend([out], [q, k, v, *read], flops)
 
-    def fill_blocks(queries: int) -> int:
-        """Blocks that are not full are computed like full ones."""
-        return queries + -queries % kernel.QUERIES
-
     def count(
         out: Tensor,
         q: Tensor,
@@ -77,7 +76,7 @@ def _attention_counted() -> Iterator[None]:
         *_: Any,
     ) -> None:
         tiles, of_tile = queries.shape
-        pairs = tiles * fill_blocks(of_tile) * blocks.logs.shape[1]
+        pairs = tiles * _fill_blocks(of_tile, kernel.QUERIES) * blocks.logs.shape[1]
         note(out, q, k, v, pairs, queries, read, blocks.starts, blocks.logs)
 
     def count_merged(
@@ -87,8 +86,8 @@ def _attention_counted() -> Iterator[None]:
             find(plan, kernel.KEYS) for find in (kernel.list_far_blocks, kernel.list_near_blocks)
         )
         _, strips, of_strip = merged.slots.shape
-        of_far = fill_blocks(merged.kept.shape[2]) * far.logs.shape[1]
-        of_near = fill_blocks(of_strip) * near.logs.shape[1]
+        of_far = _fill_blocks(merged.kept.shape[2], kernel.QUERIES) * far.logs.shape[1]
+        of_near = _fill_blocks(of_strip, kernel.QUERIES) * near.logs.shape[1]
         tables = plan.owned, merged.kept, merged.slots, plan.read
         of_blocks = far.starts, far.logs, near.starts, near.logs
         note(out, q, k, v, strips * (of_far + of_near), *tables, *of_blocks)
@@ -107,10 +106,8 @@ def _merging_counted() -> Iterator[None]:
 
     def count_nearest(levels: Tensor, nearest: Tensor, metric: Tensor, grid: Any, dst: Any) -> None:
         tiling, nearby = module.find_nearby(grid, dst)
-        tokens = tiling.height * tiling.width
-        compared = (tokens + -tokens % module.TOKENS) * (
-            nearby.shape[1] + -nearby.shape[1] % module.DST
-        )
+        tokens = _fill_blocks(tiling.height * tiling.width, module.TOKENS)
+        compared = tokens * _fill_blocks(nearby.shape[1], module.DST)
         flops = 2 * len(metric) * tiling.tiles * compared * metric.shape[2]
         norms = torch.linalg.vector_norm(metric, dim=-1, dtype=torch.float32)
         merge([levels, nearest], [metric, norms, nearby, dst.flat], flops)
@@ -135,6 +132,11 @@ def _merging_counted() -> Iterator[None]:
         patch.object(module, "_average_slots", count_averages),
     ):
         yield
+
+
+def _fill_blocks(count: int, block: int) -> int:
+    """Blocks that are not full are computed like full ones."""
+    return count + -count % block
 
 
 def _explain_lack(device: torch.device, *_: Any) -> str:

@@ -28,6 +28,8 @@ from .layout import Layout
 BLOCK_KEY = "block_index"
 """Under which ComfyUI's models tell which block is running."""
 
+NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
+
 
 @dataclass(frozen=True)
 class Block:
@@ -92,9 +94,6 @@ class TransformerCall:
             return stream
         self.refined |= stream.before > self.layout.references
         return stream if self.refined else Skipped("the picture is refined without the prompt")
-
-
-NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
 
 
 @torch.compiler.disable
