@@ -16,8 +16,11 @@ def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
         x: (B, N, C) or (B, H, N, D).
         numbers: (B or 1, n) int64, in [0, N).
 
-    Returns (B, n, C) or (B, H, n, D).
+    Returns (B, n, C) or (B, H, n, D). The heads of a token stay together in memory where they
+    are: whole tokens are copied at once, and attention then joins its heads without another copy.
     """
+    if _lie_together(x):
+        return split_heads(take_tokens(join_heads(x), numbers), x.shape[1])
     if len(numbers) == 1:
         return x.index_select(-2, numbers[0])
     if x.ndim == 3:
@@ -32,10 +35,17 @@ def take_for_groups(x: Tensor, numbers: Tensor) -> Tensor:
     """The tokens of each query group, the same numbers for all images.
 
     x: (B, ..., N, C). numbers: (G, n) int64. Returns (B·G, ..., n, C): group g of image b is row
-    b·G + g.
+    b·G + g. Heads stay together as in ``take_tokens``.
     """
+    if _lie_together(x):
+        return split_heads(take_for_groups(join_heads(x), numbers), x.shape[1])
     taken = x.index_select(-2, numbers.flatten())  # (B, ..., G·n, C)
     return taken.unflatten(-2, numbers.shape).movedim(-3, 1).flatten(0, 1)
+
+
+def _lie_together(x: Tensor) -> bool:
+    """Whether the heads of a token follow each other in memory. x: (B, H, N, D), or without H."""
+    return x.ndim == 4 and x.shape[1] > 1 and x.stride()[1::2] == (x.shape[3], 1)
 
 
 def lay_in_rows(x: Tensor) -> Tensor:
