@@ -188,6 +188,7 @@ def restore_tiles(x: Tensor, shape: torch.Size, of: KeySet) -> Tensor:
     return apart.permute(places)
 
 
+@lru_cache(maxsize=64)
 def _order_axes(of: KeySet) -> tuple[int, ...]:
     """Of (B, h, T, Y, X, Q, D): rows of tiles, the windowed axis, and all other axes of tiles."""
     joined = (axis for axis in range(3) if axis not in (*of.rows, of.windowed))
