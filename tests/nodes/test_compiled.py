@@ -7,6 +7,16 @@ in some steps only would be compiled in or left out for good.
 import pytest
 import torch
 from support.compiling import compiled
+from support.gpu_attention import take_pytorch_attention
+
+
+@pytest.fixture(autouse=True)
+def fused_attention(monkeypatch):
+    """The attention of a GPU: the one for a CPU breaks graphs by itself, and each takes time."""
+    take_pytorch_attention(monkeypatch)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize(
@@ -20,14 +30,12 @@ from support.compiling import compiled
 def test_a_window_opens_and_closes_inside_a_compiled_model(
     inputs, order, unet, token_merge, denoise
 ):
-    torch._dynamo.reset()
     expected = denoise(token_merge(unet("SD15 shallow"), **inputs), steps=3)
     if order == "compiled last":
         model = compiled(token_merge(unet("SD15 shallow"), **inputs))
     else:
         model = token_merge(compiled(unet("SD15 shallow")), **inputs)
     torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize(
@@ -40,11 +48,9 @@ def test_a_window_opens_and_closes_inside_a_compiled_model(
 def test_a_window_opens_and_closes_inside_a_compiled_transformer(
     node_name, window, order, flux, denoise, request
 ):
-    torch._dynamo.reset()
     node = request.getfixturevalue(node_name)
     expected = denoise(node(flux, **window), steps=3)
     assert not torch.equal(expected, denoise(flux, steps=3))
     last = order == "compiled last"
     model = compiled(node(flux, **window)) if last else node(compiled(flux), **window)
     torch.testing.assert_close(denoise(model, steps=3), expected, rtol=1e-4, atol=1e-3)
-    torch._dynamo.reset()

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import comfy.ldm.flux.math
-import comfy.ldm.modules.attention as attention
-import comfy.ldm.wan.model
 import pytest
 import torch
 from support.compiling import GraphCounter, compiled
+from support.gpu_attention import take_pytorch_attention
 from support.small_models import VIDEOS, SampleRequest
 from support.unet_sampling import sample
 from support.unets import CONFIGS
@@ -74,27 +72,39 @@ MODELS = {
 MERGE, DOWNSAMPLE = "token_merge", "token_downsample"
 GRAPHS = [
     ("UNet", MERGE, {}, 6),
-    ("UNet", MERGE, {"target": "queries, keys and values"}, 8),
     ("UNet", MERGE, {"target": "keys and values"}, 8),
-    ("UNet", MERGE, {"target": "keys and values", "proportional_attention": False}, 6),
     ("UNet", MERGE, {"merge_cross_attention": True}, 6),
     ("UNet", MERGE, {"merge_mlp": True}, 5),
     ("UNet", DOWNSAMPLE, {}, 6),
-    ("UNet", DOWNSAMPLE, {"method": "stratified"}, 6),
     ("UNet", DOWNSAMPLE, {"local_window": "8"}, 8),
     ("Flux", MERGE, {}, 3),
-    ("Flux", DOWNSAMPLE, {}, 3),
-    ("Wan", MERGE, {}, 7),
     ("Wan", DOWNSAMPLE, {}, 7),
 ]
 """Model, node, inputs, and graphs of each layer. docs/speed.md has them as a table."""
+MORE_GRAPHS = [
+    ("UNet", MERGE, {"target": "queries, keys and values"}, 8),
+    ("UNet", MERGE, {"target": "keys and values", "proportional_attention": False}, 6),
+    ("UNet", DOWNSAMPLE, {"method": "stratified"}, 6),
+    ("Flux", DOWNSAMPLE, {}, 3),
+    ("Wan", MERGE, {}, 7),
+]
+"""The same, for the long form: other settings start the same hooks."""
+
+
+def pytest_generate_tests(metafunc):
+    long = metafunc.config.getoption("long")
+    if "inputs" in metafunc.fixturenames:
+        graphs = [*GRAPHS, *MORE_GRAPHS] if long else GRAPHS
+        metafunc.parametrize(("name", "node_name", "inputs", "of_each_layer"), graphs)
+    elif "of_each_layer" in metafunc.fixturenames:
+        deep = [("UNet", 8), ("Flux", 3), ("Wan", 7)]
+        metafunc.parametrize(("name", "of_each_layer"), deep if long else deep[:1])
 
 
 @pytest.fixture(autouse=True)
 def fused_attention(monkeypatch):
     """The attention of a GPU: the one for a CPU breaks graphs by itself."""
-    for module in (attention, comfy.ldm.flux.math, comfy.ldm.wan.model):
-        monkeypatch.setattr(module, "optimized_attention", attention.attention_pytorch)
+    take_pytorch_attention(monkeypatch)
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -107,7 +117,6 @@ def test_a_call_of_a_plain_model_is_one_graph(name):
     assert counter.runs == 2
 
 
-@pytest.mark.parametrize(("name", "node_name", "inputs", "of_each_layer"), GRAPHS)
 def test_each_layer_is_few_graphs(name, node_name, inputs, of_each_layer, request):
     model, counter = MODELS[name], GraphCounter()
     reduced = request.getfixturevalue(node_name)(model.build(1), **inputs)
@@ -117,7 +126,6 @@ def test_each_layer_is_few_graphs(name, node_name, inputs, of_each_layer, reques
     assert counter.runs <= 2 * (model.around + of_each_layer * model.layers)
 
 
-@pytest.mark.parametrize(("name", "of_each_layer"), [("UNet", 8), ("Flux", 3), ("Wan", 7)])
 def test_twice_the_layers_are_no_more_graphs_each(name, of_each_layer, token_merge):
     model, counter = MODELS[name], GraphCounter()
     model.sample(compiled(token_merge(model.build(2)), counter), steps=1)

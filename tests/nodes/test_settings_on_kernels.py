@@ -19,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from benchmarks.random_models import build_model
 
 WAN = VIDEOS[0]
-SIZE = (18, 24)
+SIZE = (12, 16)
 RANDOM = {"ratio": 0.5, "matching": "random", "seed": 1}
 SETTINGS = {
     "merge": ("merge", {**RANDOM, "target": "queries, keys and values"}),

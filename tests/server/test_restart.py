@@ -12,7 +12,7 @@ from devtools.server import Server, running
 
 # The simple nodes, on the small trained UNet and Flux.
 PROMPTS = [
-    make_prompt(kind, model=model, size=(128, 96), steps=2)
+    make_prompt(kind, model=model, size=(96, 64), steps=2)
     for model in ("unet", "flux")
     for kind in ("TokenMerge", "TokenDownsample")
 ]

@@ -13,12 +13,12 @@ from devtools.graph import OURS
 from .conftest import SMALL
 
 IMAGES = {
-    graph.SD15: [(256, 192)],
-    graph.SDXL: [(256, 192)],
-    graph.SECOND_PASS: [(512, 384)],
+    graph.SD15: [(128, 96)],
+    graph.SDXL: [(128, 96)],
+    graph.SECOND_PASS: [(256, 192)],
     graph.FLUX: [(64, 48)],
-    graph.WAN: [(64, 48)] * 3,
-    graph.COMPARE: [(256, 192)] * 2,
+    graph.WAN: [(64, 48)] * 2,
+    graph.COMPARE: [(128, 96)] * 2,
 }
 EVERY_FILE = pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)
 EVERY_EXAMPLE = pytest.mark.parametrize("path", graph.EXAMPLES, ids=lambda path: path.stem)

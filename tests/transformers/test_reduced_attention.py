@@ -15,6 +15,13 @@ REACHED = (*IMAGES, *VIDEOS, *UNGUIDED_VIDEOS)
 VIDEO_FAMILIES = [family for family in VIDEOS if family.is_video]
 
 
+def pytest_generate_tests(metafunc):
+    """Sides that a factor of 2 divides are tried in the long form alone."""
+    if "size" in metafunc.fixturenames:
+        sizes = [(5, 7), (6, 8)] if metafunc.config.getoption("long") else [(5, 7)]
+        metafunc.parametrize("size", sizes, ids=str)
+
+
 @pytest.fixture(params=REACHED, ids=str)
 def family(request):
     return request.param
@@ -42,7 +49,6 @@ def assert_keys_are(pair, rows):
     assert torch.equal(pair.reached.out[..., :channels], pair.asked.out)
 
 
-@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 def test_downsampling_drops_picture_keys_and_nothing_else(family, size, token_downsample):
     run = SampleRequest.with_tokens(family, *size, steps=1)
     seen = watched(token_downsample(family.build(), factor=2, method="nearest-exact"), family, run)
@@ -71,7 +77,6 @@ def test_temporal_factor_drops_frames(family, factor, token_downsample):
             assert_keys_are(pair, rows)
 
 
-@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("method", ["stratified", "interleaved"])
 def test_drawn_keys_leave_other_tokens_as_they_are(family, size, method, token_downsample):
     run = SampleRequest.with_tokens(family, *size, steps=1)
@@ -124,7 +129,6 @@ def split_groups(pair):
         yield replace(pair.reached, **of_row)
 
 
-@pytest.mark.parametrize("size", [(6, 8), (5, 7)], ids=["even", "odd"])
 def test_merging_leaves_other_tokens_as_they_are(family, size, tome):
     run = SampleRequest.with_tokens(family, *size, steps=1)
     for pair in watched(tome(family.build(), ratio=0.5), family, run):
