@@ -106,7 +106,7 @@ def test_a_setting_pays_from_where_it_always_does() -> None:
 def test_the_command_writes_numbers_and_tables(tmp_path: Path) -> None:
     assert cli.main(["cost", "--quick", "--out", str(tmp_path)]) == 0
     written = json.loads((tmp_path / "cost.json").read_text(encoding="utf-8"))
-    assert len(written["costs"]) == len(QUICK_SHAPES) * (1 + len(SETTINGS))
+    assert len(written["costs"]) == sum(len(shape.settings) for shape in QUICK_SHAPES)
     assert len(written["break_evens"]) == len(SETTINGS) * len(written["gpus"])
     table = (tmp_path / "cost.md").read_text(encoding="utf-8")
     assert all(f"**{shape.name}**" in table for shape in QUICK_SHAPES)

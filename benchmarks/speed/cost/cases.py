@@ -44,6 +44,14 @@ SETTINGS = (
 )
 """At their defaults, but for two: "stratified" without a local window, where the default is
 "interleaved" and on transformers a local window, and all that can be merged as ToMe for SD does."""
+WITHOUT_WINDOWS = tuple(
+    Setting(f"{name}, local_window off", partial(ours.apply, node, local_window="off"))
+    for name, node in (
+        ("Token Downsample ×2", "TokenDownsampleAdvanced"),
+        ("Token Merge 0.2", "TokenMergeAdvanced"),
+    )
+)
+"""What both do on transformers where another node sets the attention function."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,11 @@ class Shape:
     @property
     def is_unet(self) -> bool:
         return isinstance(self.block, UNetBlock)
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """Plain comes first."""
+        return (PLAIN, *SETTINGS, *(() if self.is_unet else WITHOUT_WINDOWS))
 
 
 @dataclass(frozen=True)

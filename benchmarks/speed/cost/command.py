@@ -28,10 +28,10 @@ def run(out: Path, console: Console, *, quick: bool) -> None:
     costs: list[Cost] = []
     break_evens: list[BreakEven] = []
     with Progress(console=console, transient=True) as progress:
-        listed = (cases.PLAIN, *cases.SETTINGS)
-        task = progress.add_task("", total=len(shapes) * len(listed) + len(families))
+        counts = sum(len(shape.settings) for shape in shapes)
+        task = progress.add_task("", total=counts + len(families))
         for shape in shapes:
-            for setting in listed:
+            for setting in shape.settings:
                 progress.update(task, description=f"{shape.name}: {setting.name}")
                 costs.append(find_cost(shape, setting))
                 progress.advance(task)
