@@ -19,10 +19,9 @@ PACKAGE = "token_merge"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 """Of torch in the tests. Their models are so small that a second thread only waits; and where
 another program uses the same cores, it would wait for most of the time."""
-PROCESSES = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+PROCESSES = ("--numprocesses", "2", "--dist", "loadfile")
 """For the whole suite. The tests of one file stay together, for they share what takes long to make,
-such as a server. Files come in their order: else those with few tests, which may take long, would
-come last, and one process would wait for the other."""
+such as a server."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 

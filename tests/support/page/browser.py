@@ -33,9 +33,9 @@ def start() -> webdriver.Chrome:
     return browser
 
 
-def wait_for(find: Callable[[], Found]) -> Found:
+def wait_for(find: Callable[[], Found], seconds: float = WAIT_SECONDS) -> Found:
     """What ``find`` returns, once that is true."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + seconds
     while True:
         try:
             found = find()
@@ -44,5 +44,5 @@ def wait_for(find: Callable[[], Found]) -> Found:
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"the page did not show it within {WAIT_SECONDS} s")
+            raise AssertionError(f"the page did not show it within {seconds} s")
         time.sleep(0.1)
