@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
 from support.attention_log import AttentionLog
+from support.gpu_attention import take_pytorch_attention
 from support.unet_sampling import sample
 from support.unets import build_unet
 
@@ -39,3 +40,14 @@ def messages(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 @pytest.fixture
 def attention_log() -> AttentionLog:
     return AttentionLog()
+
+
+@pytest.fixture
+def compiling_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With the attention of a GPU, and nothing compiled before: the attention of a CPU breaks
+    graphs by itself, and each takes time to compile.
+    """
+    take_pytorch_attention(monkeypatch)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()

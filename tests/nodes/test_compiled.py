@@ -7,16 +7,8 @@ in some steps only would be compiled in or left out for good.
 import pytest
 import torch
 from support.compiling import compiled
-from support.gpu_attention import take_pytorch_attention
 
-
-@pytest.fixture(autouse=True)
-def fused_attention(monkeypatch):
-    """The attention of a GPU: the one for a CPU breaks graphs by itself, and each takes time."""
-    take_pytorch_attention(monkeypatch)
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("compiling_as_on_a_gpu")
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 import torch
 from support.compiling import GraphCounter, compiled
-from support.gpu_attention import take_pytorch_attention
 from support.small_models import VIDEOS, SampleRequest
 from support.unet_sampling import sample
 from support.unets import CONFIGS
 
 from benchmarks.random_models import build_model
+
+pytestmark = pytest.mark.usefixtures("compiling_as_on_a_gpu")
 
 WAN = VIDEOS[0]
 
@@ -99,15 +100,6 @@ def pytest_generate_tests(metafunc):
     elif "of_each_layer" in metafunc.fixturenames:
         deep = [("UNet", 8), ("Flux", 3), ("Wan", 7)]
         metafunc.parametrize(("name", "of_each_layer"), deep if long else deep[:1])
-
-
-@pytest.fixture(autouse=True)
-def fused_attention(monkeypatch):
-    """The attention of a GPU: the one for a CPU breaks graphs by itself."""
-    take_pytorch_attention(monkeypatch)
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("name", MODELS)
