@@ -31,16 +31,18 @@ keys are read in their order."""
 
 def attend_windows(plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """As the function of this name in ``tome_core``, without a mask and in half precision."""
-    out = _make_output(q)
-    stages = STAGES_OF_WINDOWS
+    out, stages = _make_output(q), STAGES_OF_WINDOWS
     if plan.merged:
-        _attend_merged(out, q, k, v, plan, plan.merged, scale)
+        out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
+        near = list_near_blocks(plan, KEYS)
+        _attend(out, out_logs, q, k, v, plan.owned, plan.read, near, scale, stages)
+        _attend_merged(out, out_logs, q, k, v, plan, plan.merged, scale)
     else:
         blocks = list_blocks_of_picture(plan, KEYS)
-        _attend(out, q, k, v, plan.owned, plan.read, blocks, scale, stages)
+        _attend(out, None, q, k, v, plan.owned, plan.read, blocks, scale, stages)
     if plan.of_others:
         blocks = list_blocks_of_others(plan, KEYS)
-        _attend(out, q, k, v, plan.owned_by_others, plan.read, blocks, scale, stages)
+        _attend(out, None, q, k, v, plan.owned_by_others, plan.read, blocks, scale, stages)
     return out
 
 
@@ -59,7 +61,8 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
     """
     out = _make_output(q)
     queries, read = (_number_all(x.shape[2], q.device) for x in (q, k))
-    _attend(out, q, k, v, queries, read, list_weighed_blocks(sizes, KEYS), scale, STAGES_IN_ORDER)
+    blocks = list_weighed_blocks(sizes, KEYS)
+    _attend(out, None, q, k, v, queries, read, blocks, scale, STAGES_IN_ORDER)
     return out
 
 
@@ -77,6 +80,7 @@ def _make_output(q: Tensor) -> Tensor:
 
 def _attend(
     out: Tensor,
+    out_logs: Tensor | None,
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -90,6 +94,7 @@ def _attend(
 
     Args:
         out, q: (B, H, Nq, D). k, v: (B, G, Nk, D). Channels follow each other.
+        out_logs: (B, H, Nq) float32, for the base 2 log of what outputs were divided by; or None.
         queries: (T, Q) int32, the numbers of those of each tile, -1: none.
         read: (S, N) int32, numbers of keys; the heads take the S rows in turn.
         blocks: of T tiles.
@@ -100,6 +105,7 @@ def _attend(
     with torch.cuda.device_of(q):
         triton_attention_kernels.attend[tiles * triton.cdiv(of_tile, QUERIES), q.shape[1], len(q)](
             out,
+            out_logs,
             q,
             k,
             v,
@@ -109,6 +115,7 @@ def _attend(
             blocks.logs,
             *_list_strides(out, q, k, v),
             images_of_logs,
+            q.shape[2],
             of_tile,
             blocks.starts.shape[1],
             *read.shape,
@@ -122,6 +129,7 @@ def _attend(
 
 def _attend_merged(
     out: Tensor,
+    out_logs: Tensor,
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -129,13 +137,14 @@ def _attend_merged(
     merged: MergedQueries,
     scale: float,
 ) -> None:
-    """Write the attention of the picture's queries, of which some are merged."""
-    far, near = list_far_blocks(plan, KEYS), list_near_blocks(plan, KEYS)
+    """Join what the picture's merged queries find in the far keys to what ``out`` holds."""
+    blocks = list_far_blocks(plan, KEYS)
     images, strips, of_strip = merged.slots.shape
     assert merged.kept.shape[2] <= QUERIES
     with torch.cuda.device_of(q):
         triton_attention_kernels.attend_merged[strips, q.shape[1], images](
             out,
+            out_logs,
             q,
             k,
             v,
@@ -144,17 +153,15 @@ def _attend_merged(
             merged.kept,
             merged.slots,
             plan.read,
-            far.starts,
-            far.logs,
-            near.starts,
-            near.logs,
+            blocks.starts,
+            blocks.logs,
             *_list_strides(out, q, k, v),
-            strips // len(far.starts),
+            q.shape[2],
+            strips // len(blocks.starts),
             of_strip,
             merged.kept.shape[2],
             merged.kept.stride(1),
-            far.starts.shape[1],
-            near.starts.shape[1],
+            blocks.starts.shape[1],
             *plan.read.shape,
             q.shape[1] // k.shape[1],
             scale,

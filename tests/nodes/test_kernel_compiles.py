@@ -21,7 +21,8 @@ def test_our_kernels_compile_for_every_generation_of_gpus_that_they_are_for(tmp_
     )
     assert done.returncode == 0, done.stderr[-2000:]
     made = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
-    # Three generations, and one for another type: windows, those with merged queries, weighed keys.
+    # Three generations, and one for another type: windows, near and far keys of merged queries,
+    # weighed keys.
     # And three generations: comparing, numbering and averaging tokens, merging queries of strips.
-    assert len(made) == (3 + 1) * 3 + 3 * 4
+    assert len(made) == (3 + 1) * 4 + 3 * 4
     assert all(int(size) > 1000 for *_, size in made)

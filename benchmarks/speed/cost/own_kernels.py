@@ -59,38 +59,38 @@ def in_place_of_triton() -> Iterator[None]:
 def _attention_counted() -> Iterator[None]:
     kernel = kernel_choice._import_kernel()
 
-    def note(out: Tensor, q: Tensor, k: Tensor, v: Tensor, pairs: int, *read: Tensor) -> None:
-        """pairs: computed, of one head of one image."""
-        images, heads, _, channels = q.shape
-        flops = 4 * images * heads * pairs * channels
-        attend([out], [q, k, v, *read], flops)
-
     def count(
         out: Tensor,
+        out_logs: Tensor | None,
         q: Tensor,
         k: Tensor,
         v: Tensor,
         queries: Tensor,
         read: Tensor,
         blocks: Any,
-        *_: Any,
+        *_: float,
     ) -> None:
         tiles, of_tile = queries.shape
         pairs = tiles * _fill_blocks(of_tile, kernel.QUERIES) * blocks.logs.shape[1]
-        note(out, q, k, v, pairs, queries, read, blocks.starts, blocks.logs)
+        written = [out] if out_logs is None else [out, out_logs]
+        tables = [queries, read, blocks.starts, blocks.logs]
+        attend(written, [q, k, v, *tables], _count_pairs(q, pairs))
 
     def count_merged(
-        out: Tensor, q: Tensor, k: Tensor, v: Tensor, plan: Any, merged: Any, *_: Any
+        out: Tensor,
+        out_logs: Tensor,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        plan: Any,
+        merged: Any,
+        _: float,
     ) -> None:
-        far, near = (
-            find(plan, kernel.KEYS) for find in (kernel.list_far_blocks, kernel.list_near_blocks)
-        )
-        _, strips, of_strip = merged.slots.shape
-        of_far = _fill_blocks(merged.kept.shape[2], kernel.QUERIES) * far.logs.shape[1]
-        of_near = _fill_blocks(of_strip, kernel.QUERIES) * near.logs.shape[1]
-        tables = plan.owned, merged.kept, merged.slots, plan.read
-        of_blocks = far.starts, far.logs, near.starts, near.logs
-        note(out, q, k, v, strips * (of_far + of_near), *tables, *of_blocks)
+        far = kernel.list_far_blocks(plan, kernel.KEYS)
+        strips = merged.slots.shape[1]
+        pairs = strips * _fill_blocks(merged.kept.shape[2], kernel.QUERIES) * far.logs.shape[1]
+        tables = [plan.owned, merged.kept, merged.slots, plan.read, far.starts, far.logs]
+        attend([out], [out_logs, q, k, v, *tables], _count_pairs(q, pairs))
 
     with (
         patch.object(kernel_choice, "explain_lack", _explain_lack),
@@ -132,6 +132,12 @@ def _merging_counted() -> Iterator[None]:
         patch.object(module, "_average_slots", count_averages),
     ):
         yield
+
+
+def _count_pairs(q: Tensor, pairs: int) -> int:
+    """FLOPs of attention. pairs: computed, of one head of one image."""
+    images, heads, _, channels = q.shape
+    return 4 * images * heads * pairs * channels
 
 
 def _fill_blocks(count: int, block: int) -> int:
