@@ -45,6 +45,7 @@ CORE_ORDER = [
     "key_cells",
     "drawn_keys",
     "window_plan",
+    "proportional",
     "key_blocks",
     "window_heads",
     "window_attention",
@@ -55,7 +56,6 @@ CORE_ORDER = [
     "window_planning",
     "merge_planning",
     "planning",
-    "proportional",
 ]
 """Lower ideas first: a file may import those before it."""
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .drawn_keys import DrawnKeys
 from .key_cells import Layout
+from .proportional import find_log_sizes
 from .window_plan import WindowPlan
 
 
@@ -84,7 +85,7 @@ def list_blocks_of_others(plan: WindowPlan, size: int) -> KeyBlocks:
 
 def list_weighed_blocks(sizes: Tensor, size: int) -> KeyBlocks:
     """All keys in their order, for one tile. sizes: (B or 1, Nk) int64, tokens each stands for."""
-    keys, logs = sizes.shape[1], sizes.log()
+    keys, logs = sizes.shape[1], find_log_sizes(sizes)
     starts = _list_starts(ceil(keys / size), size, sizes.device)
     if missing := -keys % size:
         nothing = _list_nothing(missing, sizes.device).expand(len(logs), -1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 ALIGNMENT = 8
 """Head channels are padded to a multiple of this, which PyTorch's fused kernels ask for.
@@ -15,6 +16,19 @@ What they accept (PyTorch's sdp_utils.cpp): flash up to 256 channels and no mask
 as 96 and 136 as 192; cuDNN up to 128, on GPUs of compute capability 9.0 and 10.x and from cuDNN
 9.22 on up to 256; the memory-efficient kernel any number. ComfyUI asks for them in this order.
 """
+
+
+_logs = WeakIdKeyDictionary()
+"""Of sizes that still exist. Where tokens are chosen, all layers and steps have the same sizes."""
+
+
+@torch.inference_mode(False)
+def find_log_sizes(sizes: Tensor) -> Tensor:
+    """log s, computed once for each tensor of sizes; on a GPU it is a launch. Nobody changes it."""
+    if sizes not in _logs:
+        _logs[sizes] = sizes.log()
+    found: Tensor = _logs[sizes]
+    return found
 
 
 def count_channels(channels: int) -> int:
@@ -47,7 +61,7 @@ def add_size_channels(
     wide_q[..., channels:].fill_(1.0)
     wide_k[..., :channels] = k
     logs = wide_k[..., channels:]  # (B, G, Nk, extra), each an equal share of log s
-    log_sizes = sizes.log()[:, None, :, None]  # (B or 1, 1, Nk, 1)
+    log_sizes = find_log_sizes(sizes)[:, None, :, None]  # (B or 1, 1, Nk, 1)
     torch.mul(log_sizes.expand_as(logs), root / (wide - channels), out=logs)
     wide_v[..., :channels] = v
     wide_v[..., channels:].zero_()
@@ -64,7 +78,7 @@ def add_sizes_to_mask(mask: Tensor | None, sizes: Tensor, dtype: torch.dtype) ->
 
     Returns a mask that is added to the scores, (B or 1, H or 1, Nq or 1, Nk).
     """
-    log_sizes = sizes.log().to(dtype)[:, None, None]  # (B or 1, 1, 1, Nk)
+    log_sizes = find_log_sizes(sizes).to(dtype)[:, None, None]  # (B or 1, 1, 1, Nk)
     return log_sizes if mask is None else make_additive(mask, dtype) + log_sizes
 
 

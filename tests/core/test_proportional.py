@@ -3,8 +3,10 @@ import torch
 import torch.nn.functional as F
 from token_merge.tome_core.proportional import (
     ALIGNMENT,
+    _logs,
     add_size_channels,
     add_sizes_to_mask,
+    find_log_sizes,
 )
 
 
@@ -72,3 +74,14 @@ def test_half_precision_is_as_near_to_float64_as_without_sizes(channels, dtype):
     torch.testing.assert_close(
         out[..., :channels].double(), exact, atol=4 * torch.finfo(dtype).eps, rtol=2e-2
     )
+
+
+def test_the_log_of_sizes_is_computed_once_and_goes_with_them():
+    sizes, others = torch.tensor([[1, 4]]), torch.tensor([[2, 2]])
+    found = find_log_sizes(sizes)
+    torch.testing.assert_close(found, sizes.log())
+    assert find_log_sizes(sizes) is found
+    torch.testing.assert_close(find_log_sizes(others), others.log())
+    known = len(_logs)
+    del sizes
+    assert len(_logs) == known - 1
