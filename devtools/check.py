@@ -19,9 +19,9 @@ PACKAGE = "token_merge"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 """Of torch in the tests. Their models are so small that a second thread only waits; and where
 another program uses the same cores, it would wait for most of the time."""
-PROCESSES = ("--numprocesses", "2", "--dist", "loadfile")
-"""For the whole suite. The tests of one file stay together, for they share what takes long to make,
-such as a server."""
+PROCESSES = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+"""For the whole suite, on two cores: one process mostly waits for a server. Which tests stay
+together, and in which order: see tests/conftest.py."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from comfy.model_patcher import ModelPatcher
 
 ROOT = Path(__file__).parents[1]
+ON_SERVER = "tests/server/"
 
 
 def _put_comfyui_on_path() -> None:
@@ -81,6 +82,27 @@ def pytest_configure(config: pytest.Config) -> None:
     from support.fuzzing import SOAK
 
     SOAK.cases = config.getoption("cases")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes, those that need a server come first, for they take longest."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(ON_SERVER))  # stable
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With several processes, tests that share what takes long to make stay in one of them: those
+    of one file, and all that need a server.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return ON_SERVER if file.startswith(ON_SERVER) else file
+
+    return Scheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -38,7 +38,7 @@ def attend_to_blocks(
     number = _load_numbers(numbers, last, tl.load(starts), place)
     for block in range(blocks):
         weight = tl.load(logs + block * KEYS + place) * LOG2_E
-        # Values and keys lie alike, so that one list of numbers in registers serves both.
+        # Keys are loaded as rows, as values are, so that both share their numbers.
         at_k = k + number[:, None] * k_token + channel[None]  # (KEYS, D)
         at_v = v + number[:, None] * v_token + channel[None]
         if CHANNELS == PADDED:
@@ -61,7 +61,7 @@ def attend_to_blocks(
 
 @triton.jit
 def _load_numbers(numbers, last, start, place):
-    """Of the keys of a block. Behind the end of a list others follow, whose weight is 0."""
+    """Of the keys of a block. It may reach beyond the end of its set: such keys weigh nothing."""
     return tl.load(numbers + tl.minimum(start + place, last))
 
 

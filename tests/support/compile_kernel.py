@@ -1,10 +1,13 @@
 """Compiles our kernels for GPUs that are not here, as their callers call them: a line for each.
 
-A program of its own: Triton is told before it is imported whether to compile or to interpret.
+A program of its own: Triton is told before it is imported whether to compile or to interpret. Its
+arguments are compute capabilities of NVIDIA's GPUs: 80 of Ampere, and of Ada, which is compiled for
+alike, 90 of Hopper, 120 of Blackwell.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -13,9 +16,6 @@ from triton.compiler import ASTSource, compile
 from triton.runtime.jit import mangle_type
 
 from benchmarks import loading
-
-CAPABILITIES = (80, 90, 120)
-"""Of NVIDIA's Ampere, Hopper and Blackwell; Ada is compiled for as Ampere is."""
 
 
 class Recorder:
@@ -29,7 +29,7 @@ class Recorder:
         return lambda *args, **kwargs: self.calls.append((args, kwargs))
 
 
-def main() -> None:
+def main(*capabilities: int) -> None:
     loading.load("cpu")
     from token_merge.nodes.hooks import kernel_choice, merging_choice
     from token_merge.tome_core import (
@@ -68,7 +68,7 @@ def main() -> None:
         calls = (read(recorder.kernel, *call) for call in recorder.calls)
         for types, constants, how in {repr(each): each for each in calls}.values():
             # One that differs in type and channels alone needs no other GPU tried.
-            for capability in CAPABILITIES[: 1 if types.get("q") == "*fp16" else None]:
+            for capability in capabilities[: 1 if types.get("q") == "*fp16" else None]:
                 source = ASTSource(recorder.kernel, types, constants)
                 made = compile(source, target=GPUTarget("cuda", capability, 32), options=how)
                 print(capability, name, constants, how, len(made.asm["cubin"]), flush=True)
@@ -92,4 +92,4 @@ def read(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[d
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))
