@@ -19,9 +19,9 @@ PACKAGE = "token_merge"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 """Of torch in the tests. Their models are so small that a second thread only waits; and where
 another program uses the same cores, it would wait for most of the time."""
-PROCESSES = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
-"""For the whole suite, on two cores: one process mostly waits for a server. Which tests stay
-together, and in which order: see tests/conftest.py."""
+PROCESSES = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+"""For the whole suite. Which tests stay together, and in which order: see tests/conftest.py. With
+three processes it takes longer on two cores, though one of them mostly waits for a server."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 

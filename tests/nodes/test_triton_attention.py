@@ -54,7 +54,7 @@ def make_plan(grid, before=0, after=0, side=8, settings=None, images=1):
     [
         (TokenGrid(12, 14), (7, 3), 2, 1, 16),
         (TokenGrid(11, 17), (0, 0), 2, 2, 40),
-        (TokenGrid(8, 10, 5), (5, 0), 1, 1, 16),
+        (TokenGrid(12, 12, 3), (5, 0), 1, 1, 16),
     ],
     ids=str,
 )
