@@ -92,9 +92,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With several processes, tests that share what takes long to make stay in one of them: those
+    """With ``--dist loadfile``, tests that share what takes long to make stay in one process: those
     of one file, and all that need a server.
     """
+    if config.getoption("dist") != "loadfile":
+        return None
+
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):

@@ -25,9 +25,9 @@ _logs = WeakIdKeyDictionary()
 @torch.inference_mode(False)
 def find_log_sizes(sizes: Tensor) -> Tensor:
     """log s, computed once for each tensor of sizes; on a GPU it is a launch. Nobody changes it."""
-    if sizes not in _logs:
-        _logs[sizes] = sizes.log()
-    found: Tensor = _logs[sizes]
+    found: Tensor | None = _logs.get(sizes)
+    if found is None:
+        found = _logs[sizes] = sizes.log()
     return found
 
 
