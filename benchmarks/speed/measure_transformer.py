@@ -44,7 +44,10 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
         stage = transformer_stage.build(clip, environment)
         name = clip.transformer.attention_in(environment)
         case = _case("transformer attention", name, clip, environment)
-        _measure(session, case, clip, clip.attention_rounds, stage, list_variants(clip))
+        calls = transformer_stage.count_calls(environment)
+        if calls > 1:
+            case.note += f"; the mean of {calls} attention calls in a row"
+        _measure(session, case, clip, clip.attention_rounds, stage, list_variants(clip), calls)
 
 
 def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
@@ -69,9 +72,10 @@ def _measure(
     rounds: int,
     model: ModelPatcher,
     variants: list[Variant],
+    calls: int = 1,
 ) -> None:
     request = clip.request(model.model.model_config.unet_config)
-    runners = [_runner(model, variant, request) for variant in variants]
+    runners = [_runner(model, variant, request, calls) for variant in variants]
     session.measure(case, runners, rounds, warm_up=clip.warm_up)
 
 
@@ -102,19 +106,26 @@ def _downsample(model: ModelPatcher, setting: Setting) -> ModelPatcher:
     return ours.token_downsample(model, setting, method="stratified", local_window="off")
 
 
-def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
-    """Measures ``variant`` of ``model``, which is made once and used for every round."""
+def _runner(model: ModelPatcher, variant: Variant, request: Request, calls: int) -> Runner:
+    """Measures ``variant`` of ``model``, which is made once and used for every round.
+
+    calls: in one call of the model, which the seconds are divided by.
+    """
     patched = variant.patch(model)
     setting = variant.setting.name if variant.setting else None
     measured = Measured(variant.name, variant.kind, setting)
 
+    def time_one(one: ModelPatcher, number: int) -> Timing:
+        timing = run(one, request, first=number, hooks=False)
+        return replace(timing, seconds=timing.seconds / calls)
+
     def watched(number: int) -> Timing:
         watch = AttentionWatch(model.load_device, request.prompt_tokens)
-        timing = run(watch.attach(patched), request, first=number, hooks=False)
+        timing = time_one(watch.attach(patched), number)
         lengths = sorted(watch.lengths.items(), reverse=True)
         measured.lengths = [[*sizes, count] for sizes, count in lengths]
         # Local windows call no attention function, so their time cannot be told from the hooks'.
-        hooks = watch.seconds_in_override() if lengths else None
+        hooks = watch.seconds_in_override() / calls if lengths else None
         return replace(timing, hooks=hooks)
 
     def inspect() -> Timing:
@@ -124,6 +135,6 @@ def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
         return timing
 
     def again(number: int) -> Timing:
-        return run(patched, request, first=number, hooks=False)
+        return time_one(patched, number)
 
     return time_hooks_apart(Runner(measured, inspect, watched), model, again)
