@@ -12,8 +12,14 @@ DST_LEVEL, LEAST_LEVEL, LEVELS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(
 """Similarities, from -1 to 1, are compared as whole numbers. Their steps are finer than those of
 float16 near 1. The least one is of a dst, which is never merged into another token."""
 
-HALF = tl.constexpr(256)
-"""Levels are counted by their high byte, and then by their low byte."""
+BITS = tl.constexpr(4)
+"""Levels are counted by so many of their bits at a time. With 8 it takes 1.4 times as long on an
+H200."""
+
+DIGITS = tl.constexpr(2**4)
+ROUNDS = tl.constexpr(16 // 4)
+COUNT = tl.constexpr(2**16)
+"""More than the tokens that are numbered at once."""
 
 
 @triton.jit
@@ -57,14 +63,14 @@ def find_nearest(
         at = first + tl.arange(0, DST)
         near = at < of_nearby
         other = tl.load(dst + tl.load(nearby + at, mask=near, other=0))
-        columns = metric + other[None] * token_of_metric
+        columns = metric + other[:, None] * token_of_metric
         products = tl.zeros([TOKENS, DST], tl.float32)
         for before in range(0, channels, CHANNELS):
             channel = before + tl.arange(0, CHANNELS)
             inside = channel < channels
             a = tl.load(rows + channel[None], mask=inside[None], other=0.0)
-            b = tl.load(columns + channel[:, None], mask=inside[:, None], other=0.0)
-            products = tl.dot(a, b, products)
+            b = tl.load(columns + channel[None], mask=inside[None], other=0.0)
+            products = tl.dot(a, tl.trans(b), products)
         similarity = products / tl.maximum(tl.load(norms + other), least_norm)[None]
         is_number = similarity == similarity
         similarity = tl.where(near[None] & is_number, similarity, float("-inf"))
@@ -116,37 +122,40 @@ def number_slots(
         tl.store(levels + token, DST_LEVEL, mask=first + place < of_dst)
     tl.debug_barrier()  # what is read from here on was written by other threads of this program
 
-    # The highest level that as many tokens have at least as are merged.
-    of_high = tl.zeros([HALF], tl.int32)
-    for first in range(0, tokens, TOKENS):
-        level = tl.load(levels + first + place, mask=first + place < tokens, other=DST_LEVEL)
-        of_high += tl.histogram(level // HALF, HALF)
-    high, left = _find_from_top(of_high, tokens - slots, HALF)
-    of_low = tl.zeros([2 * HALF], tl.int32)  # at 0 those of another high byte
-    for first in range(0, tokens, TOKENS):
-        level = tl.load(levels + first + place, mask=first + place < tokens, other=DST_LEVEL)
-        low = tl.where(level // HALF == high, level % HALF + 1, 0)
-        of_low += tl.histogram(low, 2 * HALF)
-    low, of_equal = _find_from_top(of_low, left, 2 * HALF)
-    least = high * HALF + low - 1
+    # The highest level that as many tokens have at least as are merged, digit by digit. Tokens with
+    # other digits before are counted apart, in the upper half.
+    least, of_equal = 0, tokens - slots
+    for digit in tl.static_range(ROUNDS):
+        counts = tl.zeros([2 * DIGITS], tl.int32)
+        for first in range(0, tokens, TOKENS):
+            level = tl.load(levels + first + place, mask=first + place < tokens, other=DST_LEVEL)
+            level >>= BITS * (ROUNDS - 1 - digit)
+            counts += tl.histogram(
+                tl.where(level >> BITS == least, level % DIGITS, DIGITS), 2 * DIGITS
+            )
+        found, of_equal = _find_from_top(counts, of_equal)
+        least = least * DIGITS + found
 
+    # Two counts in one number, so that they are added up at once.
     equal_before = 0
-    stayed_before = 0
+    above_before = 0
     for first in range(0, tokens, TOKENS):
-        inside = first + place < tokens
-        token = tl.load(order + first + place, mask=inside, other=0)
+        at = first + place
+        inside = at < tokens
+        token = tl.load(order + at, mask=inside, other=0)
         level = tl.load(levels + token, mask=inside, other=DST_LEVEL)
-        equal = (level == least).to(tl.int32)
-        rank = equal_before + tl.cumsum(equal)
-        is_merged = (level > least) | ((equal > 0) & (rank <= of_equal))
-        stays = inside & (is_merged == 0)
-        slot = stayed_before + tl.cumsum(stays.to(tl.int32)) - 1
+        above, equal = inside & (level > least), inside & (level == least)
+        both = tl.cumsum(above.to(tl.int32) + COUNT * equal.to(tl.int32))
+        rank = equal_before + both // COUNT
+        stays = inside & (above == 0) & ((equal == 0) | (rank > of_equal))
+        slot = at - above_before - both % COUNT - tl.minimum(rank, of_equal)
         tl.store(assign + token, tl.where(stays, slot, -1).to(tl.int64), mask=inside)
         tl.store(chosen + slot, token, mask=stays)
         tl.store(sizes + slot, tl.full([TOKENS], 1, tl.int64), mask=stays)
         tl.store(heads + slot, tl.full([TOKENS], -1, tl.int32), mask=stays)
-        equal_before += tl.sum(equal)
-        stayed_before += tl.sum(stays.to(tl.int32))
+        of_block = tl.max(both)
+        equal_before += of_block // COUNT
+        above_before += of_block % COUNT
     tl.debug_barrier()
 
     for first in range(0, tokens, TOKENS):
@@ -161,12 +170,16 @@ def number_slots(
 
 
 @triton.jit
-def _find_from_top(counts, wanted, BINS: tl.constexpr):  # noqa: N803
-    """The highest bin from which on there are as many as wanted, and how many of it are wanted."""
+def _find_from_top(counts, wanted):
+    """The highest digit from which on there are as many as wanted, and how many of it are wanted.
+
+    counts: (2·DIGITS,), of which the upper half does not count.
+    """
+    digit = tl.arange(0, 2 * DIGITS)
+    counts = tl.where(digit < DIGITS, counts, 0)
     from_here_on = tl.cumsum(counts, reverse=True)
     found = tl.sum((from_here_on >= wanted).to(tl.int32)) - 1
-    is_found = tl.arange(0, BINS) == found
-    return found, wanted - tl.sum(tl.where(is_found, from_here_on - counts, 0))
+    return found, wanted - tl.sum(tl.where(digit == found, from_here_on - counts, 0))
 
 
 @triton.jit
