@@ -9,7 +9,7 @@ from math import ceil, prod
 import torch
 from torch import Tensor
 
-from .draws import Draws
+from .draws import Draws, Identity
 from .grid import TokenGrid
 
 Sides = tuple[Tensor, Tensor, Tensor]
@@ -62,10 +62,21 @@ class Cells:
         them after as many steps as there are tokens, and the errors of these steps mostly cancel:
         systematic sampling. (A cell with fewer tokens than ``longest`` may begin again too early.)
         """
-        first = draws.draw_below(self.sizes)[None]  # (1, M)
         rows = self.longest + len(self.times) - 1
         tokens = self.tokens.narrow(0, draws.turn % self.longest, rows)
-        return tokens.gather(0, first if len(self.times) == 1 else first + self.times)
+        return tokens.gather(0, _draw_first(self, draws.identity, draws.device))
+
+    def draw_once(self, draws: Draws) -> Tensor:
+        """A random token of each cell, with draws that are others in each turn. (M,) int64."""
+        return self.tokens.gather(0, draws.draw_below(self.sizes)[None])[0]
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _draw_first(cells: Cells, identity: Identity, device: torch.device) -> Tensor:
+    """Where the draws of each cell begin, the same in each turn of a run. (n, M) int64."""
+    first = Draws(identity, device).draw_below(cells.sizes)[None]  # (1, M)
+    return first if len(cells.times) == 1 else first + cells.times
 
 
 @lru_cache(maxsize=32)

@@ -19,6 +19,10 @@ _MULTIPLIERS = (-0x61C8864680B583EB, -0x6B2FB644ECCEEE15)
 Flood, "Fast splittable pseudorandom number generators", 2014)."""
 
 
+Identity = tuple[int | float | str, ...]
+"""Who draws."""
+
+
 @dataclass(frozen=True)
 class Draws:
     """Draws that depend on ``identity`` alone, such as (seed, layer).
@@ -27,7 +31,7 @@ class Draws:
     drawn may go round with it (see ``Cells.draw``).
     """
 
-    identity: tuple[int | float | str, ...]
+    identity: Identity
     device: torch.device
     turn: int = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -94,6 +94,7 @@ def explain_lack(
     )
 
 
+@cache
 def _import_kernel() -> Any:
     """Only where it is called: Triton is not everywhere."""
     return import_module(".triton_attention", __package__)

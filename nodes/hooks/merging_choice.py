@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -65,11 +65,13 @@ def explain_lack_of_queries(device: torch.device, dtype: torch.dtype = torch.flo
     return explain_failure(device, lambda: _merges(_import_kernel_of_queries(), device, dtype))
 
 
+@cache
 def _import_kernels() -> Any:
     """Only where it is called: Triton is not everywhere."""
     return import_module(".triton_merging", __package__)
 
 
+@cache
 def _import_kernel_of_queries() -> Any:
     return import_module(".triton_merged_queries", __package__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 import triton
@@ -16,6 +16,7 @@ from ...tome_core.partition import Destinations
 from ...tome_core.plan import MergePlan, MergingPlan
 from ...tome_core.streams import Stream
 from ...tome_core.tiles import Tiling
+from ...tome_core.tokens import number_first, take_tokens
 from . import triton_merging_kernels as kernels
 
 TOKENS, DST, CHANNELS = 128, 128, 64
@@ -30,13 +31,15 @@ class LinkedPlan:
     """As ``MergePlan``, with what was merged into each slot as a linked list.
 
     Args:
-        plan: which token goes to which slot.
+        rows: (B·N,) int64, the slot of each token, counted through the whole batch.
+        chosen: (B, M) int64, the token that stands for each slot.
         sizes: (B, M) int64, tokens of each slot.
         heads: (B, M) int32, the first token that was merged into each slot, -1: none.
         links: (B, N) int32, the next one behind each token that was merged, -1: none.
     """
 
-    plan: MergePlan
+    rows: Tensor
+    chosen: Tensor
     sizes: Tensor
     heads: Tensor
     links: Tensor
@@ -44,35 +47,41 @@ class LinkedPlan:
     groups = 1
     window = None
 
-    @property
-    def chosen(self) -> Tensor:
-        return self.plan.chosen
+    @cached_property
+    def plan(self) -> MergePlan:
+        """The same without the lists."""
+        images, slots = self.chosen.shape
+        assign = self.rows.view(self.shape) - number_first(images, slots, self.rows.device)
+        return MergePlan(assign, self.chosen)
 
     @property
     def slots(self) -> int:
-        return self.plan.slots
+        return self.chosen.shape[1]
 
     @property
     def queries_left(self) -> int:
-        return self.plan.slots
+        return self.slots
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.plan.shape
+        images, tokens = self.links.shape
+        return images, tokens
 
     def choose(self, x: Tensor) -> Tensor:
-        return self.plan.choose(x)
+        return take_tokens(x, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
         """Mean of each slot, as that of ``MergePlan``."""
         if x.ndim != 3 or x.stride(2) != 1 or (torch.is_grad_enabled() and x.requires_grad):
             return self.plan.merge(x)
-        out = x.new_empty(len(x), self.slots, x.shape[2])
+        out = x.new_empty(x.shape[0], self.slots, x.shape[2])
         _average_slots(out, x, self)
         return out
 
     def unmerge(self, y: Tensor) -> Tensor:
-        return self.plan.unmerge(y)
+        if y.ndim == 4:
+            return self.plan.unmerge(y)
+        return y.flatten(0, 1).index_select(0, self.rows).unflatten(0, self.shape)
 
     def extend(self, stream: Stream) -> MergingPlan:
         return self.plan.extend(stream) if stream.others else self
@@ -86,9 +95,9 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     _find_nearest(levels, nearest, metric, grid, dst)
     slots = max(tokens - merged, dst.count)
     heads = levels.new_empty(images, slots)
-    assign = torch.empty_like(levels, dtype=torch.int64)
+    rows = levels.new_empty(levels.numel(), dtype=torch.int64)
     chosen, sizes = (torch.empty_like(heads, dtype=torch.int64) for _ in range(2))
-    plan = LinkedPlan(MergePlan(assign, chosen), sizes, heads, links)
+    plan = LinkedPlan(rows, chosen, sizes, heads, links)
     _number_slots(plan, levels, nearest, dst)
     return plan
 
@@ -140,7 +149,7 @@ def _number_slots(plan: LinkedPlan, levels: Tensor, nearest: Tensor, dst: Destin
     images, tokens = levels.shape
     with torch.cuda.device_of(levels):
         kernels.number_slots[(images,)](
-            plan.plan.assign,
+            plan.rows,
             plan.chosen,
             plan.sizes,
             plan.heads,

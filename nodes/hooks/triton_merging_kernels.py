@@ -87,7 +87,7 @@ def find_nearest(
 
 @triton.jit
 def number_slots(
-    assign,
+    rows,
     chosen,
     sizes,
     heads,
@@ -103,18 +103,15 @@ def number_slots(
 ):
     """One program: the slots of one image, where the tokens of highest level are merged.
 
-    Of equal tokens the first ones in ``order`` are merged, and slots are numbered along it. What is
-    merged into a slot is a linked list: ``heads`` of each slot, then ``links`` of each token, -1 at
-    its end.
+    ``rows`` gets the slot of each token, counted through all images. Of equal tokens the first ones
+    in ``order`` are merged, and slots are numbered along it. What is merged into a slot is a linked
+    list: ``heads`` of each slot, then ``links`` of each token, -1 at its end.
     """
     image = tl.program_id(0).to(tl.int64)
     levels += image * tokens
     nearest += image * tokens
-    assign += image * tokens
+    rows += image * tokens
     links += image * tokens
-    chosen += image * slots
-    sizes += image * slots
-    heads += image * slots
     place = tl.arange(0, TOKENS)
 
     for first in range(0, of_dst, TOKENS):
@@ -148,8 +145,8 @@ def number_slots(
         both = tl.cumsum(above.to(tl.int32) + COUNT * equal.to(tl.int32))
         rank = equal_before + both // COUNT
         stays = inside & (above == 0) & ((equal == 0) | (rank > of_equal))
-        slot = at - above_before - both % COUNT - tl.minimum(rank, of_equal)
-        tl.store(assign + token, tl.where(stays, slot, -1).to(tl.int64), mask=inside)
+        slot = image * slots + at - above_before - both % COUNT - tl.minimum(rank, of_equal)
+        tl.store(rows + token, tl.where(stays, slot, -1), mask=inside)
         tl.store(chosen + slot, token, mask=stays)
         tl.store(sizes + slot, tl.full([TOKENS], 1, tl.int64), mask=stays)
         tl.store(heads + slot, tl.full([TOKENS], -1, tl.int32), mask=stays)
@@ -161,10 +158,10 @@ def number_slots(
     for first in range(0, tokens, TOKENS):
         token = first + place
         inside = token < tokens
-        is_merged = inside & (tl.load(assign + token, mask=inside, other=0) < 0)
+        is_merged = inside & (tl.load(rows + token, mask=inside, other=0) < 0)
         into = tl.load(nearest + token, mask=is_merged, other=0)
-        slot = tl.load(assign + into, mask=is_merged, other=0)
-        tl.store(assign + token, slot, mask=is_merged)
+        slot = tl.load(rows + into, mask=is_merged, other=0)
+        tl.store(rows + token, slot, mask=is_merged)
         tl.atomic_add(sizes + slot, tl.full([TOKENS], 1, tl.int64), mask=is_merged)
         tl.store(links + token, tl.atomic_xchg(heads + slot, token, mask=is_merged), mask=is_merged)
 

@@ -113,7 +113,7 @@ def _merging_counted() -> Iterator[None]:
         merge([levels, nearest], [metric, norms, nearby, dst.flat], flops)
 
     def count_slots(plan: Any, levels: Tensor, nearest: Tensor, dst: Any) -> None:
-        written = [plan.plan.assign, plan.chosen, plan.sizes, plan.heads, plan.links]
+        written = [plan.rows, plan.chosen, plan.sizes, plan.heads, plan.links]
         merge(written, [levels, nearest, dst.flat], 0)
 
     def count_averages(out: Tensor, x: Tensor, plan: Any) -> None:
