@@ -7,6 +7,7 @@ from pathlib import Path
 
 PARTS = (
     "unet",
+    "steps",
     "attention",
     "transformer",
     "planning",
@@ -32,11 +33,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*PARTS, "all"],
         default="all",
-        help="whole models, one block's self-attention, diffusion transformers, planning alone, "
-        "what matching finds on photographs, what reducing keys does to attention there, "
-        "torch.compile, the published table, ours beside each peer until the ratio is sure, or "
-        "what attention launches and moves on a GPU, counted on any machine (all: without the last "
-        "two, and on a CPU without the published table)",
+        help="whole models, steps of UNets in a row, one block's self-attention, diffusion "
+        "transformers, planning alone, what matching finds on photographs, what reducing keys does "
+        "to attention there, torch.compile, the published table, ours beside each peer until the "
+        "ratio is sure, or what attention launches and moves on a GPU, counted on any machine "
+        "(all: without the last two, and on a CPU without steps in a row and the published table)",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(

@@ -17,6 +17,7 @@ from . import (
     measure_compile,
     measure_planning,
     measure_published,
+    measure_steps,
     measure_transformer,
     measure_unet,
     published,
@@ -50,6 +51,8 @@ QUICK_PICTURES = {
     "sd15": (Picture(128, 2, 3), Picture(192, 1, 1, warm_up=False)),
     "sdxl": (Picture(128, 1, 1),),
 }
+
+STEPS_SIDES = {"sd15": (512, 768, 1024), "sdxl": (1024,)}
 
 CPU_LAYERS = (
     AttentionLayer("SD 1.5", 320, 8, 64, 5),
@@ -112,16 +115,20 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         ("correction", partial(_correction, session, options)),
         ("attention", partial(_attention, session, options, environment)),
         *(("unet", partial(_unet, session, options, environment, name)) for name in options.model),
+        *(
+            ("steps", partial(_steps, session, options, environment, name))
+            for name in options.model
+        ),
         ("transformer", partial(_transformer, session, options, environment)),
         ("compile", partial(_compile, session, options, environment)),
         ("published", partial(_published, session, options, environment)),
         ("peers", partial(_peers, session, options, environment)),
     ]
     if environment.on_gpu:
-        order = ("unet", "transformer", "published", "planning", "compile", "attention")
+        order = ("unet", "transformer", "steps", "published", "planning", "compile", "attention")
         steps = [step for part in order for step in steps if step[0] == part]
     elif not environment.narrow and options.part == "all":
-        steps = [step for step in steps if step[0] not in ("published", "peers")]
+        steps = [step for step in steps if step[0] not in ("steps", "published", "peers")]
     if find_spec("skimage") is None:
         steps = [step for step in steps if step[0] not in ON_PHOTOGRAPHS]
     chosen = [step for part, step in steps if options.part in (part, "all")]
@@ -182,6 +189,14 @@ def _unet(
     default = CUDA_PICTURES if environment.on_gpu else CPU_PICTURES
     pictures = (QUICK_PICTURES if environment.narrow else default)[name]
     measure_unet.measure(session, name, _chosen(pictures, options), environment)
+
+
+def _steps(
+    session: Session, options: argparse.Namespace, environment: Environment, name: str
+) -> None:
+    sides = options.sizes or ((128,) if environment.narrow else STEPS_SIDES[name])
+    rounds = options.rounds or (1 if environment.narrow else 5)
+    measure_steps.measure(session, name, sides, environment, rounds)
 
 
 def _transformer(session: Session, options: argparse.Namespace, environment: Environment) -> None:

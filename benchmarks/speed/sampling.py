@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -114,6 +115,29 @@ def run(
     if not latent.isfinite().all():
         raise CallError("the model's output is not finite")
     return Timing(sum(calls) / steps, watch.seconds() / steps if hooks else None)
+
+
+def run_in_a_row(model: ModelPatcher, request: Request, steps: int) -> Timing:
+    """Sample ``steps`` steps, timed from the first model call to the end of the last.
+
+    In between nothing here waits for the device. Raises CallError.
+    """
+    device = model.load_device
+    clone = model.clone()
+    began: list[float] = []
+
+    def note_first(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        began.append(time.perf_counter() if began else seconds_now(device))
+        return apply_model(call["input"], call["timestep"], **call["c"])
+
+    clone.set_model_unet_function_wrapper(note_first)
+    latent = sample(clone, request, 0, steps)
+    seconds = seconds_now(device) - began[0]
+    if len(began) != steps:
+        raise CallError(f"the model was called {len(began)} times, expected {steps}")
+    if not latent.isfinite().all():
+        raise CallError("the model's output is not finite")
+    return Timing(seconds / steps, None)
 
 
 def with_lengths_noted(

@@ -16,6 +16,7 @@ from .summary import Ratio, Row, compare, growth, slope
 
 TITLES = {
     "unet": "Whole model calls",
+    "steps": "Steps in a row",
     "attention": "Self-attention of one block, its projections included",
     "transformer": "Whole calls of transformers",
     "transformer attention": "Attention of transformers, nothing else",

@@ -56,6 +56,23 @@ def test_over_the_turns_a_draw_goes_round_the_largest_cells(grids, times, begin)
     assert (round_a_cell.diff(dim=0) > 0).all()
 
 
+def test_where_the_draws_of_a_layer_begin_is_computed_once_in_a_run(monkeypatch):
+    asked = []
+    draw_below = Draws.draw_below
+
+    def count(draws, most):
+        asked.append(draws.identity)
+        return draw_below(draws, most)
+
+    monkeypatch.setattr(Draws, "draw_below", count)
+    grid = TokenGrid(7, 11)
+    for turn in range(3):
+        for layer in ("input", "output"):
+            draws = Draws(("once in a run", layer), CPU, turn)
+            list_cells(grid, grid.downsample(2.0, 1.0), 4, CPU).draw(draws)
+    assert asked == [("once in a run", "input"), ("once in a run", "output")]
+
+
 @pytest.mark.parametrize(("factor", "share"), [(2.0, 0.5), (3.0, 1.0), (4.0, 1.0)])
 def test_a_turn_draws_from_another_row_and_column_than_the_one_before(factor, share):
     """In cells of 2 x 2 half of the ways from token to token lead along a side."""

@@ -12,6 +12,8 @@ LAYOUTS = {
     "channels first": lambda: torch.randn(IMAGES, HEADS, CHANNELS, TOKENS).mT,
     "one head": lambda: torch.randn(IMAGES, 1, TOKENS, CHANNELS),
     "one for all heads": lambda: torch.randn(IMAGES, 1, TOKENS, CHANNELS).expand(-1, HEADS, -1, -1),
+    "without heads": lambda: torch.randn(IMAGES, TOKENS, CHANNELS),
+    "without heads, of a longer sequence": lambda: torch.randn(IMAGES, 15, CHANNELS)[:, 3:13],
 }
 TOGETHER = ["heads together", "queries, keys and values together"]
 
@@ -25,7 +27,7 @@ def is_view_when_joined(x):
 def test_tokens_are_those_of_the_numbers(layout, rows):
     x = LAYOUTS[layout]()
     numbers = torch.randint(TOKENS, (rows, 7))
-    expected = torch.stack([x[image][:, numbers[image % rows]] for image in range(IMAGES)])
+    expected = torch.stack([x[image][..., numbers[image % rows], :] for image in range(IMAGES)])
     torch.testing.assert_close(take_tokens(x, numbers), expected, rtol=0, atol=0)
 
 
@@ -33,7 +35,8 @@ def test_tokens_are_those_of_the_numbers(layout, rows):
 def test_groups_of_an_image_follow_each_other(layout):
     x = LAYOUTS[layout]()
     numbers = torch.randint(TOKENS, (2, 5))
-    expected = torch.stack([x[image][:, group] for image in range(IMAGES) for group in numbers])
+    images = range(IMAGES)
+    expected = torch.stack([x[image][..., group, :] for image in images for group in numbers])
     torch.testing.assert_close(take_for_groups(x, numbers), expected, rtol=0, atol=0)
 
 

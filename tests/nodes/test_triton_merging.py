@@ -50,6 +50,18 @@ def test_the_same_tokens_are_merged_as_by_pytorch(grid, strides, ratio, kernels)
     assert torch.equal(found.sizes, found.plan.sizes)
 
 
+def test_slots_are_numbered_as_well_a_few_tokens_at_a_time(kernels, monkeypatch):
+    grid = TokenGrid(37, 41)
+    metric = torch.randn(2, grid.tokens, 5).round()  # many are equally similar
+    given = grid, choose_dst(grid), 500
+    at_once = kernels.match_local(metric, *given)
+    monkeypatch.setattr(kernels, "AT_ONCE", 128)
+    found = kernels.match_local(metric, *given)
+    assert torch.equal(found.rows, at_once.rows)
+    assert torch.equal(found.chosen, at_once.chosen)
+    assert torch.equal(found.sizes, at_once.sizes)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_each_slot_has_the_mean_of_its_tokens(dtype, kernels):
     grid = TokenGrid(20, 22)

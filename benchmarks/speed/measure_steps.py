@@ -1,0 +1,62 @@
+"""Steps of ComfyUI's UNets in a row, as a sampler makes them.
+
+A single call begins on a device that waits. In a row, the processor starts the kernels of the next
+step while a GPU still computes, unless something has to be read from the GPU first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comfy.model_patcher import ModelPatcher
+
+from . import variants
+from .environment import Environment
+from .memory import peak_memory
+from .model_runs import time_hooks_apart
+from .results import Case, Measured
+from .sampling import Request, Timing, run_in_a_row
+from .session import Runner, Session
+from .unets import UNETS
+from .variants import Variant
+
+STEPS = 8
+
+
+def measure(
+    session: Session, name: str, sides: Sequence[int], environment: Environment, rounds: int
+) -> None:
+    """Plain, limits, ours and the peers on the UNet ``name``, one case per size."""
+    unet = UNETS[name]
+    model = unet.build(environment)
+    context = unet.config_in(environment)["context_dim"]
+    for side in sides:
+        request = Request(side, side, 1, environment.guided, context)
+        case = Case(
+            part="steps",
+            model=unet.name_in(environment),
+            height=side,
+            width=side,
+            rows=request.rows,
+            dtype=environment.dtype_name,
+            note=f"seconds of one of {STEPS} steps in a row",
+        )
+        chosen = variants.list_variants(unet.finest, 1)
+        session.measure(case, [_runner(model, each, request) for each in chosen], rounds)
+
+
+def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
+    patched = variant.patch(model)
+    setting = variant.setting.name if variant.setting else None
+    measured = Measured(variant.name, variant.kind, setting)
+
+    def inspect() -> Timing:
+        with peak_memory(model.load_device) as peak:
+            timing = again(0)
+        measured.peak_bytes = peak.bytes
+        return timing
+
+    def again(number: int) -> Timing:
+        return run_in_a_row(patched, request, STEPS)
+
+    return time_hooks_apart(Runner(measured, inspect, again), model, again)
