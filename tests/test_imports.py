@@ -130,7 +130,7 @@ def test_hooks_import_downward_only(path):
 def test_the_comparison_needs_no_node_and_no_architecture(path):
     """It knows our nodes by what the registry's listener hears."""
     above = {module for dots, module in imported(path) if dots > 1}
-    assert above <= {"hooks.registry", "hooks.run_report"}
+    assert above <= {"hooks.registry", "hooks.run_report", "hooks.waiting"}
 
 
 PLANS = {"MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "MergingPlan", "Plan"}

@@ -43,6 +43,11 @@ class PercentWindow:
                 f"which is {self.end}"
             )
 
+    @property
+    def is_whole(self) -> bool:
+        """True where it holds every noise level."""
+        return (self.start, self.end) == (0.0, 1.0)
+
     def overlaps(self, other: PercentWindow) -> bool:
         """True where some part of the schedule lies in both windows."""
         return self.start < other.end and other.start < self.end

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from comfy.model_management import throw_exception_if_processing_interrupted
 from torch import Tensor
 
+from ..hooks.waiting import wait_for
 from .sampling import StepCallback
 
 
@@ -33,21 +34,12 @@ class StepWatch:
     _resumed: float | None = None
 
     def __call__(self, step: int, prediction: Tensor, latent: Tensor, steps: int) -> None:
-        _wait_for(prediction)
+        wait_for(prediction)
         now = time.perf_counter()
         if self._resumed is not None:
             self.seconds.append(now - self._resumed)
         throw_exception_if_processing_interrupted()
         # Samplers that choose their own steps may take more of them.
         self.show(self.done + min(step, self.steps - 1), prediction, latent, self.total)
-        _wait_for(prediction)
+        wait_for(prediction)
         self._resumed = time.perf_counter()
-
-
-def _wait_for(prediction: Tensor) -> None:
-    """Until the device has done all its work so far: one number of the result is read.
-
-    Unlike torch.cuda.synchronize, this works on every kind of device.
-    """
-    first = prediction.unbind()[0] if prediction.is_nested else prediction
-    first[(0,) * first.ndim].item()

@@ -104,9 +104,8 @@ class ModelCall:
     Args:
         number: of the call in its run.
         stack: all settings on the model.
-        active: those whose window holds this call's sigma.
-        sigma: the noise level.
-        step: number of the step of the run that it belongs to.
+        active: those whose window holds this call's noise level.
+        step: number of the step of the run that it belongs to, None where nothing depends on it.
         turn: see ``Turns``.
         images: names what the batch holds.
         run: the pass of the sampler.
@@ -115,8 +114,7 @@ class ModelCall:
     number: int
     stack: SettingsStack
     active: tuple[Settings, ...]
-    sigma: float
-    step: int
+    step: int | None
     turn: int
     images: Hashable
     run: Run

@@ -185,6 +185,7 @@ def _share_plans(
 ) -> Plans | Skipped:
     """The plans that all layers with this stream share in one call, and keep for some steps."""
     name = (settings, parts, tokens.stream, call.images)
+    assert call.step is not None
     age = call.step // settings.refresh_steps
     shared = call.run.plans.get(name)
     reader = (call.number, layer.key)

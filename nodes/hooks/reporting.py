@@ -16,12 +16,13 @@ SECONDS_BETWEEN = 5.0
 """Of the texts on a node while a run goes on."""
 
 
+def is_progress_due(run: Run) -> bool:
+    return time.monotonic() - run.told >= SECONDS_BETWEEN
+
+
 def tell_progress(attached: Attached, run: Run, step: int) -> None:
-    """On the nodes alone, every few seconds."""
-    now = time.monotonic()
-    if now - run.told < SECONDS_BETWEEN:
-        return
-    run.told = now
+    """On the nodes alone, to be called every few seconds."""
+    run.told = time.monotonic()
     where = f"step {step + 1} of {len(run.sigmas) - 1}"
     for node in attached.stack.nodes:
         outcome = run.report.describe(node.settings)
@@ -40,7 +41,7 @@ def tell_end(attached: Attached, run: Run) -> None:
             logger.info("%s: %s.", name, line)
         for line in left:
             logger.warning("%s: %s.", name, line)
-        seconds = run.clock.describe(settings)
+        seconds = run.clock.describe(settings, len(run.sigmas) - 1)
         write_on_node(node.node_id, _lay_out(outcome.done, left, seconds))
         said += [(name, line) for line in (*outcome.done, *left)]
     for listener in attached.listeners:

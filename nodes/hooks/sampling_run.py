@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ...tome_core.schedule import count_steps_before, find_leaps, find_share_left, find_step
 from .model_call import KEY, Attached, ModelCall, ModelInputs, Run
-from .reporting import tell_end, tell_progress, tell_stop
+from .reporting import is_progress_due, tell_end, tell_progress, tell_stop
 from .settings_stack import SettingsStack
 from .turns import Turns
+from .waiting import wait_for
 
 
 def add_wrappers(model: ModelPatcher) -> None:
@@ -52,6 +53,7 @@ def wrap_run(
         raise
     finally:
         guider.model_options = original
+    wait_for(samples)  # as ComfyUI does next
     tell_end(attached, run)
     return samples
 
@@ -103,7 +105,8 @@ def wrap_model_call(
     call = _make_call(attached.stack, run, inputs, t)
     if attached.run:
         run.clock.mark(call.step, call.active)
-        tell_progress(attached, run, call.step)
+        if call.step is not None and is_progress_due(run):
+            tell_progress(attached, run, call.step)
     with attached.architecture.reduce(call, inputs) as options:
         out = executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
     if attached.run is None:
@@ -112,24 +115,40 @@ def wrap_model_call(
 
 
 def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -> ModelCall:
-    # The one number that is read from the device in a call.
-    sigma = float(t.max())
+    # The one number that may be read from the device in a call.
+    sigma = float(t.max()) if _ask_for_sigma(stack, run) else None
     for window in (settings.window for settings in stack.settings):
         if window not in run.windows:
             percent_to_sigma = inputs.base_model.model_sampling.percent_to_sigma
             run.windows[window] = window.find_sigmas(percent_to_sigma)
-    step = find_step(sigma, run.sigmas)
+    step = None if sigma is None else find_step(sigma, run.sigmas)
     latent = inputs.latent
     images = (*inputs.options.get("uuids", ()), len(latent), latent.device)
     return ModelCall(
         number=run.begin_call(images),
         stack=stack,
-        active=tuple(each for each in stack.settings if sigma in run.windows[each.window]),
-        sigma=sigma,
+        active=tuple(
+            each
+            for each in stack.settings
+            if sigma is None or each.window.is_whole or sigma in run.windows[each.window]
+        ),
         step=step,
         turn=run.turns.count(run.prediction, sigma, step),
         images=images,
         run=run,
+    )
+
+
+def _ask_for_sigma(stack: SettingsStack, run: Run) -> bool:
+    """Whether something depends on the noise level of a call.
+
+    To read it waits for the device. Where no sampler and no preview waits either, the processor
+    starts the next step while a GPU still computes.
+    """
+    return (
+        any(not each.window.is_whole or each.refresh_steps for each in stack.settings)
+        or run.turns.ask_for_sigma(run.prediction)
+        or is_progress_due(run)
     )
 
 

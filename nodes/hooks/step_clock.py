@@ -23,13 +23,20 @@ class StepClock:
     """Marks when each step begins.
 
     It is read right after the noise level came from the device: all earlier work is done then.
+    Where the noise level was not needed, only the beginning of the run is known.
     Calls on several devices may mark the same step at once.
     """
 
     marks: list[_Step] = field(default_factory=list)
+    missed: bool = False
 
-    def mark(self, number: int, active: tuple[Settings, ...]) -> None:
-        """A call of the model in this step begins, in which these settings act."""
+    def mark(self, number: int | None, active: tuple[Settings, ...]) -> None:
+        """A call of the model in this step begins, in which these settings act.
+
+        number: None where it is not known.
+        """
+        if number is None:
+            self.missed, number = True, self.marks[-1].number if self.marks else 0
         if not self.marks or self.marks[-1].number != number:
             self.marks.append(_Step(number, time.perf_counter(), active))
 
@@ -38,13 +45,17 @@ class StepClock:
         """The first mark of each step."""
         return [next(same) for _, same in groupby(self.marks, key=lambda step: step.number)]
 
-    def describe(self, settings: Settings) -> str:
-        """To be called when the run is over."""
+    def describe(self, settings: Settings, scheduled: int) -> str:
+        """To be called when the run is over and the device is done.
+
+        scheduled: how many steps the run's schedule has.
+        """
         steps = self.steps
         if not steps:
             return ""
         end = time.perf_counter()
-        text = f"{(end - steps[0].began) / len(steps):.2f} s per step"
+        taken = scheduled if self.missed else len(steps)
+        text = f"{(end - steps[0].began) / taken:.2f} s per step"
         exact = [seconds for active, seconds in self._time_steps(end) if not active]
         reduced = [seconds for active, seconds in self._time_steps(end) if settings in active]
         if exact and reduced:

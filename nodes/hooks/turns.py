@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 
 @dataclass
@@ -13,18 +14,33 @@ class Turns:
 
     leaps: numbers of the steps that draw as the step before, see ``find_leaps``. before: turns
     that other runs of the schedule had, see ``count_steps_before``; None where that is not known.
+    first: the noise level of the first prediction, as far as it was needed.
     """
 
     leaps: frozenset[int] = frozenset()
     before: int | None = None
-    _numbers: dict[tuple[int, float], int] = field(default_factory=dict)
+    first: float | None = None
+    _numbers: dict[tuple[int, float | None], int] = field(default_factory=dict)
     _held: set[int] = field(default_factory=set)
 
-    def count(self, prediction: int, sigma: float, step: int) -> int:
-        """The turn of this prediction: how many came before it, but for those of leaps."""
-        # Some guiders do not say that a prediction begins; then the noise level tells them apart.
-        number = self._numbers.setdefault((prediction, sigma), len(self._numbers))
-        if number and step in self.leaps:
+    def ask_for_sigma(self, prediction: int) -> bool:
+        """Whether the turn of this prediction depends on its noise level.
+
+        Some guiders do not say that a prediction begins: it is 0 then, and the noise level tells
+        them apart. A step has at least one prediction, so the first ones are in no leap.
+        """
+        return not prediction or self.before is None or prediction > min(self.leaps, default=inf)
+
+    def count(self, prediction: int, sigma: float | None, step: int | None) -> int:
+        """The turn of this prediction: how many came before it, but for those of leaps.
+
+        sigma, step: needed where ``ask_for_sigma`` says so, and else of no consequence.
+        """
+        if self.first is None:
+            self.first = sigma
+        name = (prediction, None if prediction else sigma)
+        number = self._numbers.setdefault(name, len(self._numbers))
+        if number and self.ask_for_sigma(prediction) and step in self.leaps:
             self._held.add(number)
         return (self.before or 0) + number - len(self._held)
 
@@ -35,7 +51,4 @@ class Turns:
         Nothing where runs of one schedule go on from each other. Where the turns before are not
         known, the noise level of the first prediction, so that other runs draw other numbers.
         """
-        if self.before is not None:
-            return ()
-        _, sigma = next(iter(self._numbers))
-        return (sigma,)
+        return () if self.first is None or self.before is not None else (self.first,)

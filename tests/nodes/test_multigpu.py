@@ -72,7 +72,8 @@ def test_nothing_of_one_device_reaches_the_other(name, mode, model, apart, denoi
     ours, crossings = mode.put_on(model), []
     expected = apart(ours, steps=2)
     found = denoise(compute_second_elsewhere(split(ours), crossings, monkeypatch), steps=2)
-    assert [(each.kind, each.operation) for each in crossings] == 2 * ONE_READ
+    reads = 2 * ONE_READ if str(mode) == "every option" else []  # it ends before the schedule does
+    assert [(each.kind, each.operation) for each in crossings] == reads
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 

@@ -116,7 +116,7 @@ def attend_reduced(
     sigma = 0.7
     run = Run((1.0, 0.0))
     turn = run.turns.count(0, sigma, 0)
-    model = ModelCall(0, stack, tuple(several), sigma, 0, turn, "images", run)
+    model = ModelCall(0, stack, tuple(several), 0, turn, "images", run)
     flux, stream = build_unet("Flux").model.diffusion_model, shape.stream
     height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
     latent, prompt = torch.empty(1, 4, height, width), torch.empty(1, stream.before, 32)
