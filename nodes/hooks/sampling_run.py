@@ -116,7 +116,7 @@ def wrap_model_call(
 
 def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -> ModelCall:
     # The one number that may be read from the device in a call.
-    sigma = float(t.max()) if _ask_for_sigma(stack, run) else None
+    sigma = float(t.max()) if _needs_sigma(stack, run) else None
     for window in (settings.window for settings in stack.settings):
         if window not in run.windows:
             percent_to_sigma = inputs.base_model.model_sampling.percent_to_sigma
@@ -139,7 +139,7 @@ def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -
     )
 
 
-def _ask_for_sigma(stack: SettingsStack, run: Run) -> bool:
+def _needs_sigma(stack: SettingsStack, run: Run) -> bool:
     """Whether something depends on the noise level of a call.
 
     To read it waits for the device. Where no sampler and no preview waits either, the processor
@@ -147,7 +147,7 @@ def _ask_for_sigma(stack: SettingsStack, run: Run) -> bool:
     """
     return (
         any(not each.window.is_whole or each.refresh_steps for each in stack.settings)
-        or run.turns.ask_for_sigma(run.prediction)
+        or run.turns.needs_sigma(run.prediction)
         or is_progress_due(run)
     )
 

@@ -13,7 +13,9 @@ from ...tome_core.settings import Settings
 
 @dataclass(frozen=True)
 class _Step:
-    number: int
+    """number: None where it is not known."""
+
+    number: int | None
     began: float
     active: tuple[Settings, ...]
 
@@ -23,20 +25,14 @@ class StepClock:
     """Marks when each step begins.
 
     It is read right after the noise level came from the device: all earlier work is done then.
-    Where the noise level was not needed, only the beginning of the run is known.
-    Calls on several devices may mark the same step at once.
+    Steps whose noise level was not needed have no number. Of several such steps in a row only the
+    first is marked. Calls on several devices may mark the same step at once.
     """
 
     marks: list[_Step] = field(default_factory=list)
-    missed: bool = False
 
     def mark(self, number: int | None, active: tuple[Settings, ...]) -> None:
-        """A call of the model in this step begins, in which these settings act.
-
-        number: None where it is not known.
-        """
-        if number is None:
-            self.missed, number = True, self.marks[-1].number if self.marks else 0
+        """A call of the model in this step begins, in which these settings act."""
         if not self.marks or self.marks[-1].number != number:
             self.marks.append(_Step(number, time.perf_counter(), active))
 
@@ -54,7 +50,8 @@ class StepClock:
         if not steps:
             return ""
         end = time.perf_counter()
-        taken = scheduled if self.missed else len(steps)
+        known = all(step.number is not None for step in steps)
+        taken = len(steps) if known else scheduled
         text = f"{(end - steps[0].began) / taken:.2f} s per step"
         exact = [seconds for active, seconds in self._time_steps(end) if not active]
         reduced = [seconds for active, seconds in self._time_steps(end) if settings in active]

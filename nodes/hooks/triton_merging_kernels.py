@@ -16,8 +16,8 @@ BITS = tl.constexpr(4)
 """Levels are counted by so many of their bits at a time. With 8 it takes 1.4 times as long on an
 H200."""
 
-DIGITS = tl.constexpr(2**4)
-ROUNDS = tl.constexpr(16 // 4)
+DIGITS = tl.constexpr(2**BITS.value)
+ROUNDS = tl.constexpr(16 // BITS.value)
 COUNT = tl.constexpr(2**16)
 """More than the tokens that are numbered at once."""
 

@@ -14,16 +14,14 @@ class Turns:
 
     leaps: numbers of the steps that draw as the step before, see ``find_leaps``. before: turns
     that other runs of the schedule had, see ``count_steps_before``; None where that is not known.
-    first: the noise level of the first prediction, as far as it was needed.
     """
 
     leaps: frozenset[int] = frozenset()
     before: int | None = None
-    first: float | None = None
     _numbers: dict[tuple[int, float | None], int] = field(default_factory=dict)
     _held: set[int] = field(default_factory=set)
 
-    def ask_for_sigma(self, prediction: int) -> bool:
+    def needs_sigma(self, prediction: int) -> bool:
         """Whether the turn of this prediction depends on its noise level.
 
         Some guiders do not say that a prediction begins: it is 0 then, and the noise level tells
@@ -34,13 +32,12 @@ class Turns:
     def count(self, prediction: int, sigma: float | None, step: int | None) -> int:
         """The turn of this prediction: how many came before it, but for those of leaps.
 
-        sigma, step: needed where ``ask_for_sigma`` says so, and else of no consequence.
+        sigma, step: not None where ``needs_sigma`` says so, and else not looked at.
         """
-        if self.first is None:
-            self.first = sigma
-        name = (prediction, None if prediction else sigma)
-        number = self._numbers.setdefault(name, len(self._numbers))
-        if number and self.ask_for_sigma(prediction) and step in self.leaps:
+        if not self.needs_sigma(prediction):
+            sigma = step = None
+        number = self._numbers.setdefault((prediction, sigma), len(self._numbers))
+        if number and step in self.leaps:
             self._held.add(number)
         return (self.before or 0) + number - len(self._held)
 
@@ -51,4 +48,8 @@ class Turns:
         Nothing where runs of one schedule go on from each other. Where the turns before are not
         known, the noise level of the first prediction, so that other runs draw other numbers.
         """
-        return () if self.first is None or self.before is not None else (self.first,)
+        if self.before is not None:
+            return ()
+        _, sigma = next(iter(self._numbers))
+        assert sigma is not None
+        return (sigma,)

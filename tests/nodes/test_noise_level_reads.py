@@ -66,7 +66,7 @@ def test_whether_it_is_read_does_not_change_the_picture(unet, token_merge, denoi
     for sampler in ("euler", "heun", "dpm_2_ancestral"):
         pictures = [denoise(model, steps=STEPS, sampler=sampler)]
         with monkeypatch.context() as patching:
-            patching.setattr(sampling_run, "_ask_for_sigma", lambda *_: True)
+            patching.setattr(sampling_run, "_needs_sigma", lambda *_: True)
             pictures.append(denoise(model, steps=STEPS, sampler=sampler))
         assert torch.equal(*pictures)
 
@@ -75,7 +75,7 @@ def test_turns_go_on_where_no_noise_level_is_known():
     turns = Turns(before=3)
     assert [turns.count(prediction, None, None) for prediction in (1, 1, 2, 3)] == [3, 3, 4, 5]
     assert turns.origin == ()
-    assert not turns.ask_for_sigma(1)
+    assert not turns.needs_sigma(1)
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_turns_go_on_where_no_noise_level_is_known():
     ids=["no prediction begins", "what came before is not known", "a leap may come"],
 )
 def test_some_turns_depend_on_the_noise_level(turns, prediction):
-    assert turns.ask_for_sigma(prediction)
+    assert turns.needs_sigma(prediction)
