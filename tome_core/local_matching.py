@@ -15,6 +15,7 @@ from .grid import TokenGrid
 from .partition import Destinations
 from .plan import MergePlan
 from .tiles import Tiling, balance_side
+from .tokens import take_tokens
 
 CELLS_PER_SIDE = 16
 """Of a tile, at most: a token is compared with up to 18 x 18 dst tokens. Fewer are faster and find
@@ -36,7 +37,7 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     tiling, slots = find_nearby(grid, dst)  # (tiles, K)
     unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)
     nearby = dst.flat.index_select(0, slots.flatten())  # (tiles·K,)
-    unit_dst = unit.index_select(1, nearby).unflatten(1, slots.shape)  # (B, tiles, K, C)
+    unit_dst = take_tokens(unit, nearby[None]).unflatten(1, slots.shape)  # (B, tiles, K, C)
 
     similarity = tiling.fold(unit) @ unit_dst.mT  # (B, tiles, T, K)
     best, which = similarity.max(dim=-1)  # (B, tiles, T)

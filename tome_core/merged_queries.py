@@ -109,7 +109,7 @@ def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
     """
     numbers, left = strips.numbers, strips.left
     unit = F.layer_norm(metric, metric.shape[-1:], eps=LEAST_VARIANCE)
-    unit = unit.index_select(1, numbers.flatten()).unflatten(1, numbers.shape)  # (B, S, Q, C)
+    unit = take_tokens(unit, numbers.flatten()[None]).unflatten(1, numbers.shape)  # (B, S, Q, C)
     places = strips.places.expand(len(metric), -1, -1)  # (B, S, n)
     at_dst = places[..., None].expand(-1, -1, -1, metric.shape[2])
     similarity = unit @ unit.gather(2, at_dst).mT  # (B, S, Q, n)

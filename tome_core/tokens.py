@@ -22,7 +22,8 @@ def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
     if _lie_together(x):
         return split_heads(take_tokens(join_heads(x), numbers), x.shape[1])
     if x.ndim == 3:
-        # Rows of one matrix are copied twice as fast as rows that each image has at the same place.
+        # Rows of one matrix are copied faster than rows that each image has at the same place, on a
+        # processor twice as fast.
         rows = number_rows(numbers.expand(len(x), -1), x.shape[1])
         return x.flatten(0, 1).index_select(0, rows).unflatten(0, (len(x), numbers.shape[1]))
     if len(numbers) == 1:
