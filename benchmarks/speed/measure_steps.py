@@ -12,9 +12,8 @@ from comfy.model_patcher import ModelPatcher
 
 from . import variants
 from .environment import Environment
-from .memory import peak_memory
-from .model_runs import time_hooks_apart
-from .results import Case, Measured
+from .model_runs import begin, with_peak_noted
+from .results import Case
 from .sampling import Request, Timing, run_in_a_row
 from .session import Runner, Session
 from .unets import UNETS
@@ -47,16 +46,8 @@ def measure(
 
 def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
     patched = variant.patch(model)
-    setting = variant.setting.name if variant.setting else None
-    measured = Measured(variant.name, variant.kind, setting)
-
-    def inspect() -> Timing:
-        with peak_memory(model.load_device) as peak:
-            timing = again(0)
-        measured.peak_bytes = peak.bytes
-        return timing
 
     def again(number: int) -> Timing:
         return run_in_a_row(patched, request, STEPS)
 
-    return time_hooks_apart(Runner(measured, inspect, again), model, again)
+    return with_peak_noted(model, begin(variant), again, again)

@@ -15,9 +15,8 @@ from . import limits, transformer_stage, windows
 from .attention_watch import AttentionWatch
 from .diffusion_transformers import Clip
 from .environment import Environment
-from .memory import peak_memory
-from .model_runs import time_hooks_apart
-from .results import Case, Measured
+from .model_runs import begin, with_peak_noted
+from .results import Case
 from .sampling import Request, Timing, run
 from .session import Runner, Session
 from .variants import PLAIN, Variant
@@ -111,9 +110,7 @@ def _runner(model: ModelPatcher, variant: Variant, request: Request, calls: int)
 
     calls: in one call of the model, which the seconds are divided by.
     """
-    patched = variant.patch(model)
-    setting = variant.setting.name if variant.setting else None
-    measured = Measured(variant.name, variant.kind, setting)
+    patched, measured = variant.patch(model), begin(variant)
 
     def time_one(one: ModelPatcher, number: int) -> Timing:
         timing = run(one, request, first=number, hooks=False)
@@ -128,13 +125,4 @@ def _runner(model: ModelPatcher, variant: Variant, request: Request, calls: int)
         hooks = watch.seconds_in_override() / calls if lengths else None
         return replace(timing, hooks=hooks)
 
-    def inspect() -> Timing:
-        with peak_memory(model.load_device) as peak:
-            timing = watched(0)
-        measured.peak_bytes = peak.bytes
-        return timing
-
-    def again(number: int) -> Timing:
-        return time_one(patched, number)
-
-    return time_hooks_apart(Runner(measured, inspect, watched), model, again)
+    return with_peak_noted(model, measured, watched, partial(time_one, patched))

@@ -24,9 +24,7 @@ def make_runner(
     clock: Clock = seconds_now,
 ) -> Runner:
     """Measures ``variant`` of ``model``; both are made once and used for every round."""
-    patched = variant.patch(model)
-    setting = variant.setting.name if variant.setting else None
-    measured = Measured(variant.name, variant.kind, setting)
+    patched, measured = variant.patch(model), begin(variant)
 
     def inspect() -> Timing:
         watched, lengths = with_lengths_noted(patched, request.rows) if hooks else (patched, {})
@@ -42,6 +40,32 @@ def make_runner(
         return run(patched, request, first=number, steps=steps, hooks=hooks, clock=clock)
 
     return time_hooks_apart(Runner(measured, inspect, again), model, partial(again, hooks=False))
+
+
+def begin(variant: Variant) -> Measured:
+    """Of ``variant``, without a number yet."""
+    setting = variant.setting.name if variant.setting else None
+    return Measured(variant.name, variant.kind, setting)
+
+
+def with_peak_noted(
+    model: ModelPatcher,
+    measured: Measured,
+    watched: Callable[[int], Timing],
+    timed: Callable[[int], Timing],
+) -> Runner:
+    """The peak of memory is that of the first round.
+
+    watched, timed: as ``Runner.again``, with and without the time in hooks.
+    """
+
+    def inspect() -> Timing:
+        with peak_memory(model.load_device) as peak:
+            timing = watched(0)
+        measured.peak_bytes = peak.bytes
+        return timing
+
+    return time_hooks_apart(Runner(measured, inspect, watched), model, timed)
 
 
 def time_hooks_apart(

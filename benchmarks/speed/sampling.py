@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,11 +108,7 @@ def run(
     clone.set_model_unet_function_wrapper(timed_call)
     if hooks:
         clone.add_wrapper_with_key(WrappersMP.APPLY_MODEL, KEY, time_hooks)
-    latent = sample(clone, request, first, steps)
-    if rows != [request.rows] * steps:
-        raise CallError(f"the model was called with {rows} rows, expected {request.rows} per step")
-    if not latent.isfinite().all():
-        raise CallError("the model's output is not finite")
+    _check(sample(clone, request, first, steps), rows, request, steps)
     return Timing(sum(calls) / steps, watch.seconds() / steps if hooks else None)
 
 
@@ -125,19 +120,27 @@ def run_in_a_row(model: ModelPatcher, request: Request, steps: int) -> Timing:
     device = model.load_device
     clone = model.clone()
     began: list[float] = []
+    rows: list[int] = []
 
-    def note_first(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
-        began.append(time.perf_counter() if began else seconds_now(device))
+    def note(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        if not began:
+            began.append(seconds_now(device))
+        rows.append(len(call["input"]))
         return apply_model(call["input"], call["timestep"], **call["c"])
 
-    clone.set_model_unet_function_wrapper(note_first)
+    clone.set_model_unet_function_wrapper(note)
     latent = sample(clone, request, 0, steps)
     seconds = seconds_now(device) - began[0]
-    if len(began) != steps:
-        raise CallError(f"the model was called {len(began)} times, expected {steps}")
+    _check(latent, rows, request, steps)
+    return Timing(seconds / steps, None)
+
+
+def _check(latent: Tensor, rows: list[int], request: Request, steps: int) -> None:
+    """Raises CallError. rows: of each call of the model."""
+    if rows != [request.rows] * steps:
+        raise CallError(f"the model was called with {rows} rows, expected {request.rows} per step")
     if not latent.isfinite().all():
         raise CallError("the model's output is not finite")
-    return Timing(seconds / steps, None)
 
 
 def with_lengths_noted(
