@@ -58,19 +58,10 @@ def measure_unet(
     """
     unet = UNETS[name]
     model = unet.build(environment)
-    context = unet.config_in(environment)["context_dim"]
-    request = Request(side, side, 1, environment.guided, context)
+    request = unet.request(side, environment)
     plain, *others = variants.list_variants(unet.finest, most_tier=1)
     chosen = [plain, *(variant for variant in others if variant.kind == "ours")]
-    case = Case(
-        part="compile",
-        model=unet.name_in(environment),
-        height=side,
-        width=side,
-        rows=request.rows,
-        dtype=environment.dtype_name,
-        note="",
-    )
+    case = unet.case("compile", request, environment)
     _measure(session, case, model, request, chosen[cases], rounds, compiler or backend())
 
 

@@ -42,9 +42,8 @@ def measure(
         for name, side in pictures:
             unet = UNETS[name]
             model = unet.build(environment)
-            request = Request(side, side, context=unet.config_in(environment)["context_dim"])
-            named = unet.name_in(environment)
-            case = Case("peers", named, side, side, 1, environment.dtype_name, NOTE)
+            request = unet.request(side, environment)
+            case = unet.case("peers", request, environment, NOTE)
             _measure(session, case, model, request, unet.finest, rounds=layers[0].rounds)
 
 

@@ -8,6 +8,7 @@ fused; ours stands beside both.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from comfy.model_patcher import ModelPatcher
@@ -17,8 +18,6 @@ from .environment import Environment
 from .limits import with_tokens_cut_off
 from .model_runs import make_runner
 from .published import STEPS
-from .results import Case
-from .sampling import Request
 from .session import Session
 from .unets import UNETS
 from .variants import PLAIN, Variant
@@ -72,18 +71,10 @@ def measure(
     """inputs: (side, images) of each case; every call holds prompt and negative prompt."""
     unet = UNETS[name]
     model = unet.build(environment)
-    context = unet.config_in(environment)["context_dim"]
     for side, images in inputs:
-        request = Request(side, side, images, guided=True, context=context)
-        case = Case(
-            part="published",
-            model=unet.name_in(environment),
-            height=side,
-            width=side,
-            rows=request.rows,
-            dtype=environment.dtype_name,
-            note=f"{images} images; seconds per image are those of {STEPS} calls over {images}",
-        )
+        request = replace(unet.request(side, environment, images), guided=True)
+        note = f"{images} images; seconds per image are those of {STEPS} calls over {images}"
+        case = unet.case("published", request, environment, note)
         session.measure(
             case,
             [make_runner(model, variant, request) for variant in list_variants(unet.finest)],

@@ -13,7 +13,6 @@ from comfy.model_patcher import ModelPatcher
 from . import variants
 from .environment import Environment
 from .model_runs import begin, with_peak_noted
-from .results import Case
 from .sampling import Request, Timing, run_in_a_row
 from .session import Runner, Session
 from .unets import UNETS
@@ -28,18 +27,10 @@ def measure(
     """Plain, limits, ours and the peers on the UNet ``name``, one case per size."""
     unet = UNETS[name]
     model = unet.build(environment)
-    context = unet.config_in(environment)["context_dim"]
     for side in sides:
-        request = Request(side, side, 1, environment.guided, context)
-        case = Case(
-            part="steps",
-            model=unet.name_in(environment),
-            height=side,
-            width=side,
-            rows=request.rows,
-            dtype=environment.dtype_name,
-            note=f"seconds of one of {STEPS} steps in a row",
-        )
+        request = unet.request(side, environment)
+        note = f"seconds of one of {STEPS} steps in a row"
+        case = unet.case("steps", request, environment, note)
         chosen = variants.list_variants(unet.finest, 1)
         session.measure(case, [_runner(model, each, request) for each in chosen], rounds)
 

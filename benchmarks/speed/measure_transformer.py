@@ -33,7 +33,7 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
             gc.collect()
             model, built = clip.transformer.build(environment), clip.transformer
         assert model is not None
-        case = _case("transformer", clip.transformer.name_in(environment), clip, environment)
+        case = make_case("transformer", clip.transformer.name_in(environment), clip, environment)
         _measure(session, case, clip, clip.rounds, model, list_variants(clip))
     model = None
     gc.collect()
@@ -42,14 +42,15 @@ def measure(session: Session, clips: Sequence[Clip], environment: Environment) -
             continue
         stage = transformer_stage.build(clip, environment)
         name = clip.transformer.attention_in(environment)
-        case = _case("transformer attention", name, clip, environment)
+        case = make_case("transformer attention", name, clip, environment)
         calls = transformer_stage.count_calls(environment)
         if calls > 1:
             case.note += f"; the mean of {calls} attention calls in a row"
         _measure(session, case, clip, clip.attention_rounds, stage, list_variants(clip), calls)
 
 
-def _case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
+def make_case(part: str, model: str, clip: Clip, environment: Environment) -> Case:
+    """Nothing is measured in it yet. model: its name."""
     stream = clip.stream
     of_prompt = f" and {stream.before} of the prompt" if stream.before else ""
     return Case(

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from . import variants
 from .environment import Environment
 from .model_runs import make_runner
-from .results import Case
-from .sampling import Request
 from .session import Session
 from .unets import UNETS
 
@@ -37,17 +35,9 @@ def measure(
     """Every variant on the UNet ``name``, one case per picture, all on the same weights."""
     unet = UNETS[name]
     model = unet.build(environment)
-    context = unet.config_in(environment)["context_dim"]
     for picture in pictures:
-        request = Request(picture.side, picture.side, 1, environment.guided, context)
-        case = Case(
-            part="unet",
-            model=unet.name_in(environment),
-            height=picture.side,
-            width=picture.side,
-            rows=request.rows,
-            dtype=environment.dtype_name,
-        )
+        request = unet.request(picture.side, environment)
+        case = unet.case("unet", request, environment)
         runners = [
             make_runner(model, variant, request)
             for variant in variants.list_variants(unet.finest, picture.tier)

@@ -8,6 +8,7 @@ from pathlib import Path
 PARTS = (
     "unet",
     "steps",
+    "graph",
     "attention",
     "transformer",
     "planning",
@@ -33,11 +34,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         nargs="?",
         choices=[*PARTS, "all"],
         default="all",
-        help="whole models, steps of UNets in a row, one block's self-attention, diffusion "
-        "transformers, planning alone, what matching finds on photographs, what reducing keys does "
-        "to attention there, torch.compile, the published table, ours beside each peer until the "
-        "ratio is sure, or what attention launches and moves on a GPU, counted on any machine "
-        "(all: without the last two, and on a CPU without steps in a row and the published table)",
+        help="whole models, steps of UNets in a row, whole calls as CUDA graphs, one block's "
+        "self-attention, diffusion transformers, planning alone, what matching finds on "
+        "photographs, what reducing keys does to attention there, torch.compile, the published "
+        "table, ours beside each peer until the ratio is sure, or what attention launches and "
+        "moves on a GPU, counted on any machine "
+        "(all: without the last two, and on a CPU without steps in a row, CUDA graphs and the "
+        "published table)",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(
@@ -55,7 +58,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         nargs="+",
         choices=CLIPS,
         default=CLIPS,
-        help="pictures and videos of the part transformer; default: all",
+        help="pictures and videos of the parts transformer and graph; default: all",
     )
     parser.add_argument("--rounds", type=int, metavar="N", help="counted rounds of every case")
     parser.add_argument(

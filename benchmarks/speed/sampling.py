@@ -16,6 +16,7 @@ from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
 from .clocks import Clock, Stopwatch, seconds_now
+from .graphs import time_replays
 
 SCHEDULE_STEPS = 20
 """Of the schedule that the noise levels of all measurements are taken from."""
@@ -133,6 +134,28 @@ def run_in_a_row(model: ModelPatcher, request: Request, steps: int) -> Timing:
     seconds = seconds_now(device) - began[0]
     _check(latent, rows, request, steps)
     return Timing(seconds / steps, None)
+
+
+def run_replayed(model: ModelPatcher, request: Request, *, first: int = 0, replays: int) -> Timing:
+    """Sample one step whose model call is captured as a CUDA graph, and time its replays.
+
+    first: as in ``run``. Raises CallError, and RuntimeError where the call cannot be captured.
+    """
+    clone = model.clone()
+    timed: list[float] = []
+
+    def replay(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        def again() -> Tensor:
+            return apply_model(call["input"], call["timestep"], **call["c"])
+
+        result, seconds = time_replays(again, model.load_device, replays)
+        timed.append(seconds)
+        return result
+
+    clone.set_model_unet_function_wrapper(replay)
+    latent = sample(clone, request, first, 1)
+    _check(latent, [request.rows] * len(timed), request, 1)
+    return Timing(timed[0], None)
 
 
 def _check(latent: Tensor, rows: list[int], request: Request, steps: int) -> None:

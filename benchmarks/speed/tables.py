@@ -17,6 +17,7 @@ from .summary import Ratio, Row, compare, growth, slope
 TITLES = {
     "unet": "Whole model calls",
     "steps": "Steps in a row",
+    "graph": "Whole calls, replayed as CUDA graphs",
     "attention": "Self-attention of one block, its projections included",
     "transformer": "Whole calls of transformers",
     "transformer attention": "Attention of transformers, nothing else",

@@ -10,6 +10,8 @@ from comfy.model_patcher import ModelPatcher
 
 from ..random_models import build_model
 from .environment import Environment
+from .results import Case
+from .sampling import Request
 
 COMMON: dict[str, Any] = {
     "image_size": 32,
@@ -90,6 +92,23 @@ class Unet:
 
     def name_in(self, environment: Environment) -> str:
         return f"{self.name} (narrow)" if environment.narrow else self.name
+
+    def request(self, side: int, environment: Environment, images: int = 1) -> Request:
+        """side: pixels of a square picture."""
+        context = self.config_in(environment)["context_dim"]
+        return Request(side, side, images, environment.guided, context)
+
+    def case(self, part: str, request: Request, environment: Environment, note: str = "") -> Case:
+        """Nothing is measured in it yet."""
+        return Case(
+            part=part,
+            model=self.name_in(environment),
+            height=request.height,
+            width=request.width,
+            rows=request.rows,
+            dtype=environment.dtype_name,
+            note=note,
+        )
 
 
 UNETS = {

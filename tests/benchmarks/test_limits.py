@@ -13,7 +13,7 @@ from benchmarks.speed import attention_stage, limits
 from benchmarks.speed.attention_watch import OVERRIDE_KEY, AttentionWatch
 from benchmarks.speed.diffusion_transformers import Clip
 from benchmarks.speed.environment import Environment
-from benchmarks.speed.plan import QUICK_CLIPS
+from benchmarks.speed.inputs import QUICK_CLIPS
 from benchmarks.speed.sampling import CallError, Request, run, sample
 from benchmarks.speed.unets import UNETS
 

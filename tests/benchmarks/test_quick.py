@@ -12,7 +12,7 @@ from token_merge.tome_core.query_groups import MOST_GROUPS
 
 from benchmarks import settings
 from benchmarks.speed import variants
-from benchmarks.speed.plan import QUICK_CLIPS
+from benchmarks.speed.inputs import QUICK_CLIPS
 from benchmarks.speed.results import Case, Measured, Results
 from benchmarks.speed.windows import WINDOWS
 
@@ -60,7 +60,16 @@ def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results
 
 
 def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
-    parts = {"unet", "steps", "attention", "compile", "published", "peers", *TRANSFORMER_PARTS}
+    parts = {
+        "unet",
+        "steps",
+        "graph",
+        "attention",
+        "compile",
+        "published",
+        "peers",
+        *TRANSFORMER_PARTS,
+    }
     assert {case.part for case in quick[1].cases} == parts
     assert quick[1].planning and quick[1].similarity and quick[1].correction
     assert {"processor", "cores", "torch", "comfyui", "commit", "date"} <= set(quick[1].machine)
