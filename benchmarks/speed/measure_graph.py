@@ -12,7 +12,6 @@ from comfy.model_patcher import ModelPatcher
 from . import measure_transformer, variants
 from .diffusion_transformers import Clip
 from .environment import Environment
-from .memory import peak_memory
 from .model_runs import begin
 from .results import Case
 from .sampling import Request, Timing, run, run_replayed
@@ -61,16 +60,13 @@ def _measure(
 
 
 def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
-    patched, measured = variant.patch(model), begin(variant)
+    patched = variant.patch(model)
 
     def inspect() -> Timing:
-        """As every run: it compiles kernels, and has the peak of memory of a call."""
-        with peak_memory(model.load_device) as peak:
-            timing = run(patched, request, hooks=False)
-        measured.peak_bytes = peak.bytes
-        return timing
+        """As every run: it compiles kernels, which a capture must not."""
+        return run(patched, request, hooks=False)
 
     def again(number: int) -> Timing:
         return run_replayed(patched, request, first=number, replays=REPLAYS)
 
-    return Runner(measured, inspect, again)
+    return Runner(begin(variant), inspect, again)

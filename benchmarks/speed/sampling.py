@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import comfy.sample
@@ -139,22 +140,23 @@ def run_in_a_row(model: ModelPatcher, request: Request, steps: int) -> Timing:
 def run_replayed(model: ModelPatcher, request: Request, *, first: int = 0, replays: int) -> Timing:
     """Sample one step whose model call is captured as a CUDA graph, and time its replays.
 
+    Of the diffusion model: around it ComfyUI copies its noise levels from the processor.
     first: as in ``run``. Raises CallError, and RuntimeError where the call cannot be captured.
     """
     clone = model.clone()
     timed: list[float] = []
+    rows: list[int] = []
 
-    def replay(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
-        def again() -> Tensor:
-            return apply_model(call["input"], call["timestep"], **call["c"])
-
+    def replay(executor: WrapperExecutor, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        again = partial(executor, x, *args, **kwargs)
         result, seconds = time_replays(again, model.load_device, replays)
         timed.append(seconds)
+        rows.append(len(x))
         return result
 
-    clone.set_model_unet_function_wrapper(replay)
+    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, KEY, replay)
     latent = sample(clone, request, first, 1)
-    _check(latent, [request.rows] * len(timed), request, 1)
+    _check(latent, rows, request, 1)
     return Timing(timed[0], None)
 
 
