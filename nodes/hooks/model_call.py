@@ -19,11 +19,14 @@ from ...tome_core.draws import Draws
 from ...tome_core.plan import Skipped
 from ...tome_core.planning import Plans
 from ...tome_core.schedule import PercentWindow, SigmaRange
-from ...tome_core.settings import Settings
+from ...tome_core.settings import Part, Settings
 from .run_report import RunReport, RunSummary
 from .settings_stack import SettingsStack
 from .step_clock import StepClock
 from .turns import Turns
+
+Acting = dict[Settings, frozenset[Part]]
+"""What each setting reduces in a layer; no part twice."""
 
 KEY = "token_merge"
 """Under which ``Attached`` lies in transformer_options; our wrappers have the same key."""
@@ -47,6 +50,7 @@ class Run:
         turns: of what is drawn.
         windows: the windows of the settings, as noise levels.
         plans: those that layers share.
+        whole: what names layers in which nothing was reduced, so that they are not planned anew.
     """
 
     sigmas: tuple[float, ...]
@@ -57,6 +61,7 @@ class Run:
     turns: Turns = field(default_factory=Turns)
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlans] = field(default_factory=dict)
+    whole: set[Hashable] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)
@@ -118,6 +123,17 @@ class ModelCall:
     turn: int
     images: Hashable
     run: Run
+    _acting: dict[int, Acting] = field(default_factory=dict)
+
+    def find_acting(self, downsample: int) -> Acting:
+        """The settings that act now on layers of this resolution."""
+        acting = self._acting.get(downsample)
+        if acting is None:
+            resolutions = self.stack.resolutions
+            found = {each: each.find_parts(downsample, resolutions) for each in self.active}
+            acting = {settings: parts for settings, parts in found.items() if parts}
+            self._acting[downsample] = acting
+        return acting
 
     def make_draws(self, seed: int, of: tuple[int | str, ...], device: torch.device) -> Draws:
         """The draws of one layer, or of what ``of`` names."""

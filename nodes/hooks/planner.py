@@ -19,7 +19,7 @@ from ...tome_core.settings import Part, Settings
 from ...tome_core.streams import Stream
 from ...tome_core.window_plan import WindowPlan
 from . import kernel_choice, merging_choice
-from .model_call import ModelCall, SharedPlans
+from .model_call import Acting, ModelCall, SharedPlans
 
 
 class Layer(Protocol):
@@ -71,17 +71,6 @@ class LayerPlans:
         return self.queries.unmerge(out) if self.queries else out
 
 
-Acting = dict[Settings, frozenset[Part]]
-"""What each setting reduces in a layer; no part twice."""
-
-
-def find_acting(call: ModelCall, downsample: int) -> Acting:
-    """The settings that act now on layers of this resolution."""
-    resolutions = call.stack.resolutions
-    found = {each: each.find_parts(downsample, resolutions) for each in call.active}
-    return {settings: parts for settings, parts in found.items() if parts}
-
-
 def plan_attention(
     call: ModelCall,
     acting: Acting,
@@ -95,13 +84,17 @@ def plan_attention(
     """Plans for one layer in one call, None where nothing is reduced; both are reported.
 
     Args:
-        acting: what ``find_acting`` gives for the layer.
+        acting: what ``ModelCall.find_acting`` gives for the layer.
         stream: the sequence that the layer's self-attention reads.
         device: where the plans are used.
         find_metric: gives (B, N, C), the picture's tokens that are compared.
         no_window: why the layer can have no local window, empty where it can.
         channels: of a token in attention.
     """
+    # Whether a layer stays whole depends on these alone, and was reported the first time.
+    name = (layer.key, stream, device, no_window, channels, *acting)
+    if name in call.run.whole:
+        return None
     report, length = call.run.report, stream.length
     lack = ""
     plans: dict[Part, Any] = {}
@@ -144,6 +137,7 @@ def plan_attention(
             sizes = found["keys and values"].sizes if settings.proportional_attention else None
             group_draws = Draws((settings.seed, "groups"), device)
     if not plans:
+        call.run.whole.add(name)
         return None
     queries, keys = plans.get("queries"), plans.get("keys and values")
     window = keys if keys and keys.window else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...tome_core.settings import PARTS, Part, Settings
 
@@ -33,9 +34,23 @@ class SettingsStack:
     resolutions: tuple[int, ...]
     nodes: tuple[AppliedNode, ...] = ()
 
-    @property
+    @cached_property
     def settings(self) -> tuple[Settings, ...]:
         return tuple(node.settings for node in self.nodes)
+
+    @cached_property
+    def parts(self) -> frozenset[Part]:
+        """What is reduced in any layer of the model."""
+        return frozenset().union(*map(self.find_all_parts, self.settings))
+
+    @cached_property
+    def weighs_keys(self) -> bool:
+        """See ``Settings.weighs_keys``."""
+        return any(settings.weighs_keys for settings in self.settings)
+
+    def has_windows(self, of_model: int) -> bool:
+        """Whether any layer may have a local window. of_model: see ``find_local_window``."""
+        return any(settings.find_local_window(of_model) for settings in self.settings)
 
     def find_all_parts(self, settings: Settings) -> frozenset[Part]:
         """What ``settings`` reduce in any layer of the model."""

@@ -20,8 +20,8 @@ from ....tome_core.streams import Stream
 from ....tome_core.tokens import take_for_groups, take_tokens
 from ....tome_core.window_attention import allows_merging
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
-from ..model_call import ModelCall, find_call
-from ..planner import Acting, LayerPlans, find_acting, plan_attention
+from ..model_call import Acting, ModelCall, find_call
+from ..planner import LayerPlans, plan_attention
 from .arrangement import Arrangement
 from .layout import Layout
 
@@ -104,7 +104,7 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
     if call is None:
         return attention(*args, **kwargs)
     function = AttentionFunction(attention, call.earlier)
-    acting = find_acting(call.model, Block.downsample)
+    acting = call.model.find_acting(Block.downsample)
     if not acting:
         return function(*args, **kwargs)
     tensors = AttentionCall.read(*args, **kwargs)

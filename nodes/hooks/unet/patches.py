@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from ....tome_core.grid import TokenGrid
 from ....tome_core.streams import Stream
 from ..attention_call import OVERRIDE_KEY, explain_no_window
 from ..model_call import find_call
-from ..planner import LayerPlans, find_acting, plan_attention
+from ..planner import LayerPlans, plan_attention
 from ..settings_stack import SettingsStack
 from .attention import attend
 from .call import RunningBlock, UNetCall
@@ -29,21 +30,17 @@ def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]
     last before attention and first after it: patches of other nodes see every token, and a layer
     whose tokens they change is skipped.
     """
-    parts = frozenset().union(*map(stack.find_all_parts, stack.settings))
+    parts = stack.parts
     if not parts:
         return options
     patches = dict(options.get("patches", {}))
     patches["attn1_patch"] = [*patches.get("attn1_patch", ()), reduce_self_attention]
     _put_first(patches, "attn1_output_patch", restore_self_attention)
-    weighs = any(settings.weighs_keys for settings in stack.settings)
-    windows = any(
-        settings.find_local_window(SelfAttentionLayer.local_window) for settings in stack.settings
-    )
     if "queries of cross-attention" in parts:
         patches["attn2_patch"] = [*patches.get("attn2_patch", ()), reduce_cross_attention]
         _put_first(patches, "attn2_output_patch", restore_cross_attention)
     found = {**options, "patches": patches}
-    if weighs or windows:
+    if stack.weighs_keys or stack.has_windows(SelfAttentionLayer.local_window):
         found[OVERRIDE_KEY] = attend
     return found
 
@@ -60,17 +57,17 @@ def reduce_self_attention(
     call: UNetCall = find_call(extra_options)
     call.running = None
     layer = call.find_layer(extra_options)
-    acting = find_acting(call.model, layer.downsample) if layer else {}
+    acting = call.model.find_acting(layer.downsample) if layer else {}
     if layer is None or not acting or _is_temporal(call, n, extra_options):
         return n, context, value
     reason = _explain_skip(call, layer, (n, context, value), extra_options)
     if reason:
         call.model.run.report.skip(acting, layer, reason)
         return n, context, value
-    grid = TokenGrid.from_activations(extra_options["activations_shape"])
+    stream = _read_stream(tuple(extra_options["activations_shape"]))
     no_window = explain_no_window(call.earlier)
     plans = plan_attention(
-        call.model, acting, layer, Stream(grid), n.device, lambda: n, no_window, n.shape[2]
+        call.model, acting, layer, stream, n.device, lambda: n, no_window, n.shape[2]
     )
     if plans is None:
         return n, context, value
@@ -135,7 +132,7 @@ def reduce_cross_attention(
     elif n.shape[:2] != plan.shape:
         reason = "another node changed the tokens of cross-attention"
     if reason:
-        acting = find_acting(call.model, running.layer.downsample)
+        acting = call.model.find_acting(running.layer.downsample)
         merging = [each for each, parts in acting.items() if "queries of cross-attention" in parts]
         call.model.run.report.skip(merging, running.layer, reason)
         running.cross_attention = None
@@ -161,6 +158,11 @@ def _check_length(n: Tensor, given: int) -> None:
             f"Token Merge gave attention {given} queries and got {n.shape[1]} back; another "
             f"node on this model changes the attention's length, remove one of the two"
         )
+
+
+@lru_cache(maxsize=32)
+def _read_stream(activations: tuple[int, ...]) -> Stream:
+    return Stream(TokenGrid.from_activations(activations))
 
 
 def _is_temporal(call: UNetCall, n: Tensor, extra_options: dict[str, Any]) -> bool:
