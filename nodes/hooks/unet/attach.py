@@ -52,7 +52,9 @@ class UNet:
         unet_call = UNetCall(
             model=call,
             unet=unet,
-            layers={layer.key: layer for layer in self.layers},
+            layers={
+                layer.key: layer for layer in self.layers if call.find_acting(layer.downsample)
+            },
             frames=frames,
             replaced={name: frozenset(replaced.get(name, ())) for name in ("attn1", "attn2")},
             earlier=options.get(OVERRIDE_KEY),

@@ -71,7 +71,7 @@ class UNetCall:
     Args:
         model: what both architectures know of the call.
         unet: the module that is called; clones may have modules of their own.
-        layers: its self-attention layers.
+        layers: those with self-attention in which a setting acts.
         frames: tokens of the model's temporal attention, None for still images.
         replaced: for each attention ("attn1", "attn2"), the blocks in which another node
             computes it.
@@ -88,7 +88,7 @@ class UNetCall:
     running: RunningBlock | None = None
 
     def find_layer(self, options: Mapping[str, Any]) -> SelfAttentionLayer | None:
-        """The layer of the block that runs, None where it has no self-attention."""
+        """The layer of the block that runs, None where nothing acts on it."""
         return self.layers.get(_find_key(options))
 
     def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:

@@ -57,9 +57,9 @@ def reduce_self_attention(
     call: UNetCall = find_call(extra_options)
     call.running = None
     layer = call.find_layer(extra_options)
-    acting = call.model.find_acting(layer.downsample) if layer else {}
-    if layer is None or not acting or _is_temporal(call, n, extra_options):
+    if layer is None or _is_temporal(call, n, extra_options):
         return n, context, value
+    acting = call.model.find_acting(layer.downsample)
     reason = _explain_skip(call, layer, (n, context, value), extra_options)
     if reason:
         call.model.run.report.skip(acting, layer, reason)
