@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -23,9 +24,20 @@ def seconds_now(device: torch.device) -> float:
 def thread_seconds_now(device: torch.device) -> float:
     """Seconds that the calling thread has computed: what others do on the machine counts less.
 
-    device: the CPU, with one thread of PyTorch's.
+    To be read within ``one_thread``. device: what it has yet to do does not count.
     """
     return time.thread_time()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """With one thread of PyTorch's."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class Stopwatch:

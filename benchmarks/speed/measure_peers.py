@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-import torch
 from comfy.model_patcher import ModelPatcher
 
 from .. import settings
@@ -32,7 +30,7 @@ def measure(
 
     A layer says how many rounds are measured at most. Pictures take as many as the first layer.
     """
-    with _one_thread():
+    with clocks.one_thread():
         for layer in layers:
             model, context = attention_stage.build(layer.channels, layer.heads, environment)
             request = Request(8 * layer.side, 8 * layer.side, context=context)
@@ -66,13 +64,3 @@ def _list_variants(finest: int) -> list[variants.Variant]:
         and variant.steps == 1
         and (variant.kind != "ours" or variant.name in ("ours, local", "ours", "ours, interleaved"))
     ]
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -16,6 +16,7 @@ PARTS = (
     "correction",
     "compile",
     "published",
+    "whole",
     "peers",
     "cost",
 )
@@ -37,8 +38,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="whole models, steps of UNets in a row, whole calls as CUDA graphs, one block's "
         "self-attention, diffusion transformers, planning alone, what matching finds on "
         "photographs, what reducing keys does to attention there, torch.compile, the published "
-        "table, ours beside each peer until the ratio is sure, or what attention launches and "
-        "moves on a GPU, counted on any machine "
+        "table, what layers cost that are left whole, ours beside each peer until the ratio is "
+        "sure, or what attention launches and moves on a GPU, counted on any machine "
         "(all: without the last two, and on a CPU without steps in a row, CUDA graphs and the "
         "published table)",
     )

@@ -22,6 +22,7 @@ from . import (
     measure_steps,
     measure_transformer,
     measure_unet,
+    measure_whole,
     published,
 )
 from .environment import Environment
@@ -39,6 +40,7 @@ ORDER_ON_GPU = (
     "planning",
     "compile",
     "attention",
+    "whole",
 )
 
 ON_PHOTOGRAPHS = ("similarity", "correction")
@@ -65,6 +67,7 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         ("transformer", partial(_transformer, session, options, environment)),
         ("compile", partial(_compile, session, options, environment)),
         ("published", partial(_published, session, options, environment)),
+        ("whole", partial(_whole, session, options, environment)),
         ("peers", partial(_peers, session, options, environment)),
     ]
     if environment.on_gpu:
@@ -186,6 +189,11 @@ def _published(session: Session, options: argparse.Namespace, environment: Envir
     requests = [(side, images) for images in batches for side in sizes]
     rounds = options.rounds or (1 if environment.narrow else 5)
     measure_published.measure(session, "sd15", requests, environment, rounds=rounds)
+
+
+def _whole(session: Session, options: argparse.Namespace, environment: Environment) -> None:
+    rounds = options.rounds or (1 if environment.narrow else 60)
+    measure_whole.measure(session, environment, rounds)
 
 
 def _peers(session: Session, options: argparse.Namespace, environment: Environment) -> None:

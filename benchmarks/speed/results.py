@@ -33,9 +33,9 @@ class Measured:
 class Case:
     """Variants measured in turn on one input.
 
-    part: unet, steps, graph, attention, transformer, transformer attention, compile, published or
-    peers. rows: of the batch of a call, prompt and negative prompt counted. note: what a reader has
-    to know. frames: of a video, 1 of a picture.
+    part: unet, steps, graph, attention, transformer, transformer attention, compile, published,
+    whole or peers. rows: of the batch of a call, prompt and negative prompt counted. note: what a
+    reader has to know. frames: of a video, 1 of a picture.
     """
 
     part: str

@@ -22,6 +22,7 @@ TITLES = {
     "transformer": "Whole calls of transformers",
     "transformer attention": "Attention of transformers, nothing else",
     "compile": "torch.compile",
+    "whole": "Where every layer is left whole",
     "published": "The published table of ToMe for Stable Diffusion",
 }
 """Of the parts whose cases have a table of their own."""

@@ -50,7 +50,7 @@ class Run:
         turns: of what is drawn.
         windows: the windows of the settings, as noise levels.
         plans: those that layers share.
-        whole: what names layers in which nothing was reduced, so that they are not planned anew.
+        whole: see ``ModelCall.find_whole``.
     """
 
     sigmas: tuple[float, ...]
@@ -61,7 +61,7 @@ class Run:
     turns: Turns = field(default_factory=Turns)
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlans] = field(default_factory=dict)
-    whole: set[Hashable] = field(default_factory=set)
+    whole: dict[Hashable, set[Hashable]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)
@@ -134,6 +134,14 @@ class ModelCall:
             acting = {settings: parts for settings, parts in found.items() if parts}
             self._acting[downsample] = acting
         return acting
+
+    def find_whole(self, *given: Hashable) -> set[Hashable]:
+        """Names of the attention calls of this run that had too little to reduce, to be added to.
+
+        They need not be planned anew, and were reported. given: what their plans depend on beside
+        the settings that act, the same for the whole call of the model.
+        """
+        return self.run.whole.setdefault((self.active, *given), set())
 
     def make_draws(self, seed: int, of: tuple[int | str, ...], device: torch.device) -> Draws:
         """The draws of one layer, or of what ``of`` names."""

@@ -91,10 +91,6 @@ def plan_attention(
         no_window: why the layer can have no local window, empty where it can.
         channels: of a token in attention.
     """
-    # Whether a layer stays whole depends on these alone, and was reported the first time.
-    name = (layer.key, stream, device, no_window, channels, *acting)
-    if name in call.run.whole:
-        return None
     report, length = call.run.report, stream.length
     lack = ""
     plans: dict[Part, Any] = {}
@@ -137,7 +133,6 @@ def plan_attention(
             sizes = found["keys and values"].sizes if settings.proportional_attention else None
             group_draws = Draws((settings.seed, "groups"), device)
     if not plans:
-        call.run.whole.add(name)
         return None
     queries, keys = plans.get("queries"), plans.get("keys and values")
     window = keys if keys and keys.window else None

@@ -60,17 +60,8 @@ def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results
 
 
 def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
-    parts = {
-        "unet",
-        "steps",
-        "graph",
-        "attention",
-        "compile",
-        "published",
-        "peers",
-        *TRANSFORMER_PARTS,
-    }
-    assert {case.part for case in quick[1].cases} == parts
+    parts = {"unet", "steps", "graph", "attention", "compile", "published", "whole", "peers"}
+    assert {case.part for case in quick[1].cases} == parts | {*TRANSFORMER_PARTS}
     assert quick[1].planning and quick[1].similarity and quick[1].correction
     assert {"processor", "cores", "torch", "comfyui", "commit", "date"} <= set(quick[1].machine)
 

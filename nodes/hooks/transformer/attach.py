@@ -48,12 +48,14 @@ class Transformer:
             call.run.report.notes.add(f"all layers skipped: {layout.reason}")
             yield inputs.options
             return
+        earlier = inputs.options.get(OVERRIDE_KEY)
         transformer_call = TransformerCall(
             model=call,
             layout=layout,
             first_single=family.find_first_block(model, "single"),
             total_blocks=family.count_blocks(model),
-            earlier=inputs.options.get(OVERRIDE_KEY),
+            earlier=earlier,
+            whole=call.find_whole(inputs.latent.device, earlier is None),
         )
         # In every step, active or not: a compiled model keeps what it saw first.
         yield {**add_call(inputs.options, transformer_call), OVERRIDE_KEY: attend}

@@ -6,7 +6,7 @@ would stand for no position, so queries and keys are chosen; values are merged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -65,6 +65,7 @@ class TransformerCall:
         first_single: number of the first block of the kind that ComfyUI calls "single".
         total_blocks: 0 where the model does not tell which block is running.
         earlier: the attention that another node put in place, None where there is none.
+        whole: see ``ModelCall.find_whole``.
         ordinals: numbers the attention calls of models that do not tell their block.
         refined: a sequence with the prompt came, so that the refiners are done.
     """
@@ -74,6 +75,7 @@ class TransformerCall:
     first_single: int
     total_blocks: int
     earlier: Attention | None
+    whole: set[Hashable]
     ordinals: count[int] = field(default_factory=count)
     refined: bool = False
 
@@ -153,6 +155,9 @@ def _plan(
         elif tokens not in call.layout.others:  # such a model also attends among those alone
             report.excuses.add(stream.reason)
         return None
+    name = (block, stream, tensors.q.shape)
+    if name in call.whole:
+        return None
 
     arrangement = call.layout.find_arrangement(stream, tensors.k.device)
     if queries != arrangement.count_queries(tokens):
@@ -180,7 +185,10 @@ def _plan(
     plans = plan_attention(
         call.model, acting, block, stream, tensors.k.device, find_metric, no_window, channels
     )
-    return None if plans is None else (plans, arranged, arrangement)
+    if plans is None:
+        call.whole.add(name)
+        return None
+    return plans, arranged, arrangement
 
 
 def _fits(mask: Tensor, tokens: int) -> bool:

@@ -49,6 +49,7 @@ class UNet:
         unet, options = inputs.base_model.diffusion_model, inputs.options
         frames = inputs.conditioning.get("num_video_frames", unet.default_num_video_frames)
         replaced = options.get("patches_replace", {})
+        earlier = options.get(OVERRIDE_KEY)
         unet_call = UNetCall(
             model=call,
             unet=unet,
@@ -57,7 +58,8 @@ class UNet:
             },
             frames=frames,
             replaced={name: frozenset(replaced.get(name, ())) for name in ("attn1", "attn2")},
-            earlier=options.get(OVERRIDE_KEY),
+            earlier=earlier,
+            whole=call.find_whole(inputs.latent.device, earlier is None),
         )
         outer = CURRENT_CALL.set(unet_call)
         try:

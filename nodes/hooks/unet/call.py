@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +76,7 @@ class UNetCall:
         replaced: for each attention ("attn1", "attn2"), the blocks in which another node
             computes it.
         earlier: the attention that another node put in place of ComfyUI's.
+        whole: see ``ModelCall.find_whole``.
         running: the block that runs, where it is reduced.
     """
 
@@ -85,6 +86,7 @@ class UNetCall:
     frames: int | None
     replaced: Mapping[str, frozenset[tuple[Any, ...]]]
     earlier: Attention | None
+    whole: set[Hashable]
     running: RunningBlock | None = None
 
     def find_layer(self, options: Mapping[str, Any]) -> SelfAttentionLayer | None:

@@ -57,7 +57,10 @@ def reduce_self_attention(
     call: UNetCall = find_call(extra_options)
     call.running = None
     layer = call.find_layer(extra_options)
-    if layer is None or _is_temporal(call, n, extra_options):
+    if layer is None:
+        return n, context, value
+    name = (layer.key, n.shape, *extra_options.get("activations_shape", ()))
+    if name in call.whole or _is_temporal(call, n, extra_options):
         return n, context, value
     acting = call.model.find_acting(layer.downsample)
     reason = _explain_skip(call, layer, (n, context, value), extra_options)
@@ -70,6 +73,7 @@ def reduce_self_attention(
         call.model, acting, layer, stream, n.device, lambda: n, no_window, n.shape[2]
     )
     if plans is None:
+        call.whole.add(name)
         return n, context, value
     # Without the plan of the keys, which must be gone when memory peaks in the MLP.
     restores = plans.queries or plans.groups
