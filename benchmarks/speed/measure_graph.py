@@ -1,6 +1,6 @@
 """Whole calls as CUDA graphs: what a GPU takes where it never waits for the processor.
 
-No peers: some of them draw in a way that cannot be captured.
+Without the peers, whose code was not written to be captured.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ def _measure(
 
 def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
     patched = variant.patch(model)
+    replays = REPLAYS if model.load_device.type == "cuda" else 1
 
     def inspect() -> Timing:
         """As every run: it compiles kernels, which a capture must not."""
         return run(patched, request, hooks=False)
 
     def again(number: int) -> Timing:
-        return run_replayed(patched, request, first=number, replays=REPLAYS)
+        return run_replayed(patched, request, first=number, replays=replays)
 
     return Runner(begin(variant), inspect, again)

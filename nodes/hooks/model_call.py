@@ -136,10 +136,10 @@ class ModelCall:
         return acting
 
     def find_whole(self, *given: Hashable) -> set[Hashable]:
-        """Names of the attention calls of this run that had too little to reduce, to be added to.
+        """Names of the attention calls of this run in which nothing was reduced; add to it.
 
-        They need not be planned anew, and were reported. given: what their plans depend on beside
-        the settings that act, the same for the whole call of the model.
+        They were reported, and need not be planned anew. given: what the plans of this call of the
+        model depend on, beside the settings that act.
         """
         return self.run.whole.setdefault((self.active, *given), set())
 
