@@ -24,7 +24,7 @@ def seconds_now(device: torch.device) -> float:
 def thread_seconds_now(device: torch.device) -> float:
     """Seconds that the calling thread has computed: what others do on the machine counts less.
 
-    To be read within ``one_thread``. device: what it has yet to do does not count.
+    Read it within ``one_thread``. device: work that it has not done yet does not count.
     """
     return time.thread_time()
 

@@ -30,11 +30,18 @@ QUICK_PICTURES = {
     "sdxl": (Picture(128, 1, 1),),
 }
 
-GRAPH_SIDES = {"sd15": (512, 768, 1024, 1536), "sdxl": (1024, 2048)}
+GRAPH_PICTURES = {
+    "sd15": tuple(Picture(side, 5, 1) for side in (512, 768, 1024, 1536)),
+    "sdxl": (Picture(1024, 5, 1), Picture(2048, 5, 1)),
+}
 GRAPH_CLIPS = ("flux-1024", "flux-1536")
 """Of larger ones, a GPU does not wait for the processor anyway."""
 
-STEPS_SIDES = {"sd15": (512, 768, 1024), "sdxl": (1024,)}
+STEPS_PICTURES = {
+    "sd15": tuple(Picture(side, 5, 1) for side in (512, 768, 1024)),
+    "sdxl": (Picture(1024, 5, 1),),
+}
+QUICK_CORE_PICTURES = {name: (Picture(128, 1, 1),) for name in ("sd15", "sdxl")}
 
 CPU_LAYERS = (
     AttentionLayer("SD 1.5", 320, 8, 64, 5),

@@ -10,32 +10,28 @@ from collections.abc import Sequence
 
 from comfy.model_patcher import ModelPatcher
 
-from . import variants
+from . import measure_unet
 from .environment import Environment
+from .measure_unet import Picture
 from .model_runs import begin, with_peak_noted
 from .sampling import Request, Timing, run_in_a_row
 from .session import Runner, Session
-from .unets import UNETS
 from .variants import Variant
 
 STEPS = 8
+NOTE = f"seconds of one of {STEPS} steps in a row"
 
 
 def measure(
-    session: Session, name: str, sides: Sequence[int], environment: Environment, rounds: int
+    session: Session, name: str, pictures: Sequence[Picture], environment: Environment
 ) -> None:
-    """Plain, limits, ours and the peers on the UNet ``name``, one case per size."""
-    unet = UNETS[name]
-    model = unet.build(environment)
-    for side in sides:
-        request = unet.request(side, environment)
-        note = f"seconds of one of {STEPS} steps in a row"
-        case = unet.case("steps", request, environment, note)
-        chosen = variants.list_variants(unet.finest, 1)
-        session.measure(case, [_runner(model, each, request) for each in chosen], rounds)
+    """Plain, limits, ours and the peers on the UNet ``name``, one case per picture."""
+    measure_unet.measure(
+        session, name, pictures, environment, part="steps", note=NOTE, make=_make_runner
+    )
 
 
-def _runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
+def _make_runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
     patched = variant.patch(model)
 
     def again(number: int) -> Timing:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import variants
+from comfy.model_patcher import ModelPatcher
+
 from .environment import Environment
 from .model_runs import make_runner
-from .session import Session
+from .sampling import Request
+from .session import Runner, Session
 from .unets import UNETS
+from .variants import Variant, list_variants
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,23 @@ def measure(
     name: str,
     pictures: Sequence[Picture],
     environment: Environment,
+    *,
+    part: str = "unet",
+    note: str = "",
+    choose: Callable[[int, int], list[Variant]] = list_variants,
+    make: Callable[[ModelPatcher, Variant, Request], Runner] = make_runner,
 ) -> None:
-    """Every variant on the UNet ``name``, one case per picture, all on the same weights."""
+    """Every variant on the UNet ``name``, one case per picture, all on the same weights.
+
+    choose: gives the variants for the finest layer's downsampling and the most tier. make: how one
+    of them is measured.
+    """
     unet = UNETS[name]
     model = unet.build(environment)
     for picture in pictures:
         request = unet.request(picture.side, environment)
-        case = unet.case("unet", request, environment)
-        runners = [
-            make_runner(model, variant, request)
-            for variant in variants.list_variants(unet.finest, picture.tier)
-        ]
+        case = unet.case(part, request, environment, note)
+        runners = [make(model, variant, request) for variant in choose(unet.finest, picture.tier)]
         session.measure(case, runners, picture.rounds, warm_up=picture.warm_up)
     del model
     gc.collect()

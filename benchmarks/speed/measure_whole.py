@@ -1,7 +1,7 @@
 """What the nodes cost where all layers are left whole: time of the processor alone.
 
-The models have the structure of real ones and few channels, so that they take little time to
-compute beside what it takes to start their operations. On a GPU nothing waits for it.
+The models have the structure of real ones and few channels: they take long to start their
+operations, and little time to compute them. No result is waited for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FLUX = {**NARROW_FLUX, "depth": 10, "depth_single_blocks": 20}
 
 
 def measure(session: Session, environment: Environment, rounds: int) -> None:
-    """A UNet with 16 transformer blocks, 5 of them of those that are reduced, then 30 of Flux."""
+    """A UNet with 16 transformer blocks, 5 of them with the most tokens, then 30 blocks of Flux."""
     make = partial(build_model, dtype=environment.dtype, device=environment.device)
     _measure(
         session,

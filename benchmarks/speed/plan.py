@@ -79,8 +79,8 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         steps = [step for step in steps if step[0] not in ON_PHOTOGRAPHS]
     chosen = [step for part, step in steps if options.part in (part, "all")]
     if not chosen:
-        here = ", ".join(dict.fromkeys(part for part, _ in steps))
-        raise RuntimeError(f"part is {options.part}, expected one that is measured here: {here}")
+        place = "a GPU" if options.part == "graph" else "a CPU, with scikit-image installed"
+        raise RuntimeError(f"part is {options.part}, which is measured on {place}")
     with mock.patch.dict(payoff.LEAST_FLOPS, clear=True):
         for step in chosen:
             step()
@@ -130,26 +130,25 @@ def _attention(session: Session, options: argparse.Namespace, environment: Envir
 
 def _unet(session: Session, options: argparse.Namespace, environment: Environment) -> None:
     default = inputs.CUDA_PICTURES if environment.on_gpu else inputs.CPU_PICTURES
+    pictures = inputs.QUICK_PICTURES if environment.narrow else default
     for name in options.model:
-        pictures = (inputs.QUICK_PICTURES if environment.narrow else default)[name]
-        measure_unet.measure(session, name, _chosen(pictures, options), environment)
+        measure_unet.measure(session, name, _chosen(pictures[name], options), environment)
 
 
 def _steps(session: Session, options: argparse.Namespace, environment: Environment) -> None:
-    rounds = options.rounds or (1 if environment.narrow else 5)
+    pictures = inputs.QUICK_CORE_PICTURES if environment.narrow else inputs.STEPS_PICTURES
     for name in options.model:
-        sides = options.sizes or ((128,) if environment.narrow else inputs.STEPS_SIDES[name])
-        measure_steps.measure(session, name, sides, environment, rounds)
+        measure_steps.measure(session, name, _chosen(pictures[name], options), environment)
 
 
 def _graph(session: Session, options: argparse.Namespace, environment: Environment) -> None:
-    rounds = options.rounds or (1 if environment.narrow else 5)
+    pictures = inputs.QUICK_CORE_PICTURES if environment.narrow else inputs.GRAPH_PICTURES
     for name in options.model:
-        sides = options.sizes or ((128,) if environment.narrow else inputs.GRAPH_SIDES[name])
-        measure_graph.measure_unet(session, name, sides, environment, rounds)
+        measure_graph.measure(session, name, _chosen(pictures[name], options), environment)
+    rounds = options.rounds or (1 if environment.narrow else 5)
     for clip in inputs.QUICK_CLIPS[:1] if environment.narrow else inputs.CUDA_CLIPS:
         if clip.name in inputs.GRAPH_CLIPS and clip.name in options.clips:
-            measure_graph.measure_transformer_blocks(session, clip, environment, rounds)
+            measure_graph.measure_blocks(session, clip, environment, rounds)
 
 
 def _transformer(session: Session, options: argparse.Namespace, environment: Environment) -> None:

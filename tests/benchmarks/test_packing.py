@@ -57,7 +57,7 @@ def test_a_part_that_a_bare_machine_cannot_measure_says_so(
 ) -> None:
     monkeypatch.setattr(plan, "find_spec", lambda _: None)
     assert cli.main([part, "--quick", "--out", str(tmp_path)]) == 1
-    assert f"part is {part}, expected one that is measured here: planning, attention, unet" in (
+    assert f"part is {part}, which is measured on a CPU, with scikit-image" in (
         " ".join(capsys.readouterr().out.split())
     )
 
