@@ -49,8 +49,8 @@ def measure_blocks(session: Session, clip: Clip, environment: Environment, round
     session.measure(case, [_make_runner(model, each, request) for each in chosen], rounds)
 
 
-def _without_peers(variants: Iterable[Variant]) -> list[Variant]:
-    return [each for each in variants if each.kind != "peer"]
+def _without_peers(listed: Iterable[Variant]) -> list[Variant]:
+    return [each for each in listed if each.kind != "peer"]
 
 
 def _make_runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:

@@ -46,6 +46,13 @@ ORDER_ON_GPU = (
 ON_PHOTOGRAPHS = ("similarity", "correction")
 """Parts that need scikit-image for its photographs, and no GPU."""
 
+MEASURED_ON = {
+    "graph": "a GPU",
+    "peers": "a CPU",
+    **dict.fromkeys(ON_PHOTOGRAPHS, "a CPU, with scikit-image installed"),
+}
+"""The parts that not every machine can measure."""
+
 
 def measure(session: Session, options: argparse.Namespace) -> None:
     """The parts that the command names; where time may run out, the least needed are last.
@@ -79,7 +86,7 @@ def measure(session: Session, options: argparse.Namespace) -> None:
         steps = [step for step in steps if step[0] not in ON_PHOTOGRAPHS]
     chosen = [step for part, step in steps if options.part in (part, "all")]
     if not chosen:
-        place = "a GPU" if options.part == "graph" else "a CPU, with scikit-image installed"
+        place = MEASURED_ON[options.part]
         raise RuntimeError(f"part is {options.part}, which is measured on {place}")
     with mock.patch.dict(payoff.LEAST_FLOPS, clear=True):
         for step in chosen:

@@ -62,6 +62,13 @@ def test_a_part_that_a_bare_machine_cannot_measure_says_so(
     )
 
 
+def test_a_part_for_gpus_says_so_on_a_cpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["graph", "--out", str(tmp_path)]) == 1
+    assert "part is graph, which is measured on a GPU" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_stand_in_can_be_imported_and_named_but_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
