@@ -52,6 +52,7 @@ CORE_ORDER = [
     "global_matching",
     "local_matching",
     "tile_matching",
+    "layer_size",
     "layer_tokens",
     "window_planning",
     "merge_planning",

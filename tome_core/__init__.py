@@ -4,12 +4,13 @@ from .downsample_settings import DownsampleSettings
 from .draws import Draws
 from .global_matching import match_global
 from .grid import TokenGrid
+from .layer_size import LayerSize
 from .layer_tokens import LayerTokens
 from .local_matching import match_local
 from .merge_settings import MergeSettings
 from .partition import Destinations, choose_every_kth, choose_random, choose_strided
 from .plan import MergePlan, Plan, Skipped
-from .planning import plan_layer, plan_parts
+from .planning import explain_whole, plan_layer, plan_parts
 from .query_groups import QueryGroups, draw_groups
 from .settings import Settings
 from .streams import Stream
@@ -21,6 +22,7 @@ __all__ = [
     "Destinations",
     "DownsampleSettings",
     "Draws",
+    "LayerSize",
     "LayerTokens",
     "MergePlan",
     "MergeSettings",
@@ -36,6 +38,7 @@ __all__ = [
     "choose_random",
     "choose_strided",
     "draw_groups",
+    "explain_whole",
     "match_global",
     "match_local",
     "match_tiles",

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from .draws import Draws
 from .grid import TokenGrid
+from .layer_size import LayerSize
 from .local_matching import match_local
 from .merged_queries import MergedQueries, Strips, merge_queries
 from .partition import Destinations
-from .payoff import find_least
 from .plan import PicturePlan
 from .query_groups import MOST_GROUPS
 from .streams import Stream
@@ -32,10 +32,9 @@ class LayerTokens:
         find_metric: gives (B, N, C), the picture's tokens that are compared; called only where
             tokens are compared.
         draws: of this layer in this run, on the device of its tensors; their turn is the step's.
-        downsample, resolutions: see ``Settings.find_parts``.
+        downsample, resolutions, channels: see ``LayerSize``.
         local_window: side of the box of exact keys around each tile of queries, 0: none.
         most_groups: that merged queries are split into.
-        channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
         match_local, merge_queries: compare tokens, and merge queries of local windows; a GPU may
             have faster functions than those of this package.
         by_number: attention in windows will read keys by their numbers, where they lie. A GPU then
@@ -54,9 +53,8 @@ class LayerTokens:
     match_local: Matching = match_local
     merge_queries: QueryMerging = merge_queries
 
-    def explain_loss(self, kind: str) -> str:
-        """Why "merging" or "downsampling" does not pay here, empty where it does."""
-        flops = 4 * self.stream.length**2 * self.channels
-        if not self.channels or flops >= find_least(kind, self.draws.device):
-            return ""
-        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU"
+    @property
+    def size(self) -> LayerSize:
+        return LayerSize(
+            self.stream, self.draws.device, self.downsample, self.resolutions, self.channels
+        )

@@ -10,6 +10,7 @@ from .cells import pick_nearest
 from .downsample import ChoosingPlan, InterpolationPlan
 from .downsample_settings import DRAWN, DownsampleSettings
 from .grid import TokenGrid
+from .layer_size import LayerSize
 from .layer_tokens import LayerTokens
 from .merge_planning import downsample_keys, plan_merging, plan_merging_in_windows
 from .merge_settings import MergeSettings
@@ -35,6 +36,12 @@ def plan_parts(settings: Settings, layer: LayerTokens, parts: Iterable[Part]) ->
 
 
 @singledispatch
+def explain_whole(settings: Settings, size: LayerSize) -> str:
+    """Why ``settings`` leave a layer of this size whole; empty where its tokens decide."""
+    raise TypeError(f"settings are {type(settings).__name__}, expected those of a node")
+
+
+@singledispatch
 def plan_layer(settings: Settings, layer: LayerTokens) -> AnyPlan | Skipped:
     """The plan that ``settings`` ask for in one layer; of merging, that of the queries."""
     raise TypeError(f"settings are {type(settings).__name__}, expected those of a node")
@@ -46,10 +53,15 @@ def _plan_keys(settings: Settings, layer: LayerTokens, plan: AnyPlan) -> AnyPlan
     return plan
 
 
+@explain_whole.register
+def _explain_no_merging(settings: MergeSettings, size: LayerSize) -> str:
+    return size.explain_loss("merging")
+
+
 @plan_layer.register
 def _plan_merging(settings: MergeSettings, layer: LayerTokens) -> AnyPlan | Skipped:
-    if loss := layer.explain_loss("merging"):
-        return Skipped(loss)
+    if reason := explain_whole(settings, layer.size):
+        return Skipped(reason)
     if layer.local_window and (plan := plan_merging_in_windows(settings, layer)):
         return plan
     return plan_merging(settings, layer)
@@ -62,17 +74,23 @@ def _plan_keys_of_merging(settings: MergeSettings, layer: LayerTokens, plan: Any
     return downsample_keys(settings, layer)
 
 
+@explain_whole.register
+def _explain_no_downsampling(settings: DownsampleSettings, size: LayerSize) -> str:
+    grid = size.stream.grid
+    if _shrink(settings, size) == grid:
+        return f"{grid.tokens} tokens are within the factor and max_tokens already"
+    loss = size.explain_loss("downsampling")
+    if loss and not settings.local_window:
+        return f"{loss}; with a size as local_window they are reduced"
+    return ""
+
+
 @plan_layer.register
 def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> AnyPlan | Skipped:
+    if reason := explain_whole(settings, layer.size):
+        return Skipped(reason)
     stream, draws = layer.stream, layer.draws
-    grid = stream.grid
-    smaller = _shrink(grid, settings, settings.find_factor(layer.downsample, layer.resolutions))
-    if smaller == grid:
-        return Skipped(f"{grid.tokens} tokens are within the factor and max_tokens already")
-    loss = layer.explain_loss("downsampling")
-    if loss and not settings.local_window:
-        return Skipped(f"{loss}; with a size as local_window they are reduced")
-
+    smaller = _shrink(settings, layer.size)
     if layer.local_window and (
         plan := plan_windows(
             settings, stream, smaller, layer.local_window, draws, by_number=layer.by_number
@@ -83,15 +101,16 @@ def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> AnyP
         most_groups = MOST_GROUPS if settings.groups_queries else 1
         return choose_for_groups(stream, smaller, draws, most_groups)
     centred = settings.method != "nearest"
-    nearest = pick_nearest(grid, smaller, draws.device, centred=centred)[None]
+    nearest = pick_nearest(stream.grid, smaller, draws.device, centred=centred)[None]
     if settings.method in ("nearest-exact", "nearest"):
         return ChoosingPlan(stream, smaller, nearest)
     return InterpolationPlan(stream, smaller, nearest, settings.method)
 
 
-def _shrink(grid: TokenGrid, settings: DownsampleSettings, factor: float) -> TokenGrid:
-    """The grid that ``factor`` leaves, or a smaller one where ``max_tokens`` asks for it."""
-    temporal_factor = settings.temporal_factor
+def _shrink(settings: DownsampleSettings, size: LayerSize) -> TokenGrid:
+    """The grid that the factors leave, or a smaller one where ``max_tokens`` asks for it."""
+    grid, temporal_factor = size.stream.grid, settings.temporal_factor
+    factor = settings.find_factor(size.downsample, size.resolutions)
     if settings.max_tokens:
         most = grid.downsample(1.0, temporal_factor).tokens
         factor = max(factor, math.sqrt(most / settings.max_tokens))

@@ -12,7 +12,7 @@ from unittest import mock
 
 import comfy.supported_models
 from comfy.model_patcher import ModelPatcher
-from token_merge.tome_core import layer_tokens
+from token_merge.tome_core import layer_size
 
 from .. import ours
 from ..random_models import build_model
@@ -66,7 +66,7 @@ def _measure(
     clock = clocks.thread_seconds_now
     with (
         clocks.one_thread(),
-        mock.patch.object(layer_tokens, "find_least", return_value=inf),
+        mock.patch.object(layer_size, "find_least", return_value=inf),
     ):
         runners = [make_runner(model, each, request, hooks=False, clock=clock) for each in variants]
         session.measure(case, runners, rounds)

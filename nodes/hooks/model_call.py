@@ -51,6 +51,7 @@ class Run:
         windows: the windows of the settings, as noise levels.
         plans: those that layers share.
         whole: see ``ModelCall.find_whole``.
+        whole_sizes: whether every layer of a UNet stays whole, by its latent's size and device.
     """
 
     sigmas: tuple[float, ...]
@@ -62,6 +63,7 @@ class Run:
     windows: dict[PercentWindow, SigmaRange] = field(default_factory=dict)
     plans: dict[Hashable, SharedPlans] = field(default_factory=dict)
     whole: dict[Hashable, set[Hashable]] = field(default_factory=dict)
+    whole_sizes: dict[Hashable, bool] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
     _calls_of: Counter[Hashable] = field(default_factory=Counter)
     _repeated: set[Hashable] = field(default_factory=set)

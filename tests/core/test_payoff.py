@@ -64,13 +64,13 @@ def test_a_slower_gpu_needs_less_work(gpu):
 def test_what_pays_on_an_h100_is_what_was_measured(side, channels, merging, downsampling, gpu):
     gpu(132, 9, 0)
     layer = layer_of(side, channels)
-    assert (not layer.explain_loss("merging")) == merging
-    assert (not layer.explain_loss("downsampling")) == downsampling
+    assert (not layer.size.explain_loss("merging")) == merging
+    assert (not layer.size.explain_loss("downsampling")) == downsampling
 
 
 def test_a_cpu_reduces_few_tokens_too():
     assert payoff.find_least("merging", torch.device("cpu")) == 0
-    assert layer_of(8, SD15, torch.device("cpu")).explain_loss("merging") == ""
+    assert layer_of(8, SD15, torch.device("cpu")).size.explain_loss("merging") == ""
 
 
 @pytest.mark.parametrize("settings", [MergeSettings(), DownsampleSettings()])

@@ -1,10 +1,13 @@
 """Layers in which reducing tokens would not pay are left whole, and cost next to nothing."""
 
+from collections import Counter
+
 import pytest
 import torch
+from comfy.patcher_extension import WrappersMP
 from comfy_extras.nodes_model_downscale import PatchModelAddDownscale
 from token_merge.nodes.hooks import planner
-from token_merge.tome_core import layer_tokens
+from token_merge.tome_core import layer_size
 
 STEPS = 4
 
@@ -23,20 +26,68 @@ def planned(monkeypatch):
     return found
 
 
+def watch_hooks(model, found):
+    """A clone; ``found`` gets what each call of it hooks into attention."""
+
+    def watch(executor, *args, **kwargs):
+        options = kwargs.get("transformer_options") or args[-1]
+        names = ("patches", "patches_replace", "optimized_attention_override")
+        found.append({name for name in names if options.get(name)})
+        return executor(*args, **kwargs)
+
+    clone = model.clone()
+    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "watch", watch)
+    return clone
+
+
 def pay_from(monkeypatch, flops):
-    monkeypatch.setattr(layer_tokens, "find_least", lambda kind, device: flops)
+    monkeypatch.setattr(layer_size, "find_least", lambda kind, device: flops)
 
 
-@pytest.mark.parametrize("name", ["SD15", "Flux"])
-def test_they_are_planned_once_in_a_run(name, unet, token_merge, denoise, planned, monkeypatch):
+def test_they_are_planned_once_in_a_run(unet, token_merge, denoise, planned, monkeypatch):
     pay_from(monkeypatch, float("inf"))
-    plain = unet(name)
+    plain = unet("Flux")
     merged = token_merge(plain)
     assert torch.equal(denoise(merged, steps=STEPS), denoise(plain, steps=STEPS))
     layers = set(planned)
     assert len(planned) == len(layers) > 1
     denoise(merged, steps=STEPS)
     assert len(planned) == 2 * len(layers)
+
+
+def test_in_a_unet_whose_finest_layers_are_reduced_coarser_ones_are_planned_once(
+    unet, token_merge, denoise, planned, monkeypatch
+):
+    pay_from(monkeypatch, 4 * 100**2 * 64)  # of 100 tokens with 64 channels
+    denoise(token_merge(unet("SD15"), max_downsample="2"), steps=STEPS)
+    assert {*Counter(planned).values()} == {1, STEPS}
+
+
+@pytest.mark.parametrize("kind", ["token_merge", "token_downsample"])
+def test_a_unet_without_any_layer_that_pays_is_called_without_hooks(
+    kind, unet, denoise, messages, monkeypatch, request
+):
+    pay_from(monkeypatch, float("inf"))
+    plain, hooks = unet("SD15"), []
+    patched = watch_hooks(request.getfixturevalue(kind)(plain), hooks)
+    assert torch.equal(denoise(patched, steps=STEPS), denoise(plain, steps=STEPS))
+    assert hooks == [set()] * len(hooks)
+    assert len(hooks) >= STEPS
+    assert "3 layers skipped: 256 tokens are too few" in messages()[0]
+
+
+def test_one_of_two_nodes_that_pays_is_enough_for_hooks(
+    unet, token_merge, token_downsample, denoise, messages, monkeypatch
+):
+    pay_from(monkeypatch, float("inf"))
+    hooks = []
+    first = token_merge(unet("SD15"), end_percent=0.5)
+    # A size as local_window asks for fewer tokens however few there are.
+    both = token_downsample(first, start_percent=0.5, local_window="8")
+    denoise(watch_hooks(both, hooks), steps=STEPS)
+    assert all("patches" in names for names in hooks)
+    assert any("3 layers skipped: 256 tokens are too few" in line for line in messages())
+    assert any("3 layers: 256 tokens, attention reads" in line for line in messages())
 
 
 def test_one_that_stays_whole_at_one_size_is_reduced_at_another_in_the_same_run(
@@ -50,6 +101,22 @@ def test_one_that_stays_whole_at_one_size_is_reduced_at_another_in_the_same_run(
     reduced, skipped = messages()
     assert "3 layers: 256 tokens, attention computes" in reduced
     assert "2 layers skipped: 64 tokens are too few" in skipped
+
+
+def test_as_many_tokens_in_another_shape_are_planned_anew(unet, token_merge, denoise, messages):
+    model = token_merge(unet("Flux"), local_window="off")
+
+    def call_flat_first(apply_model, call):
+        x = call["input"]
+        flat = x.reshape(*x.shape[:2], 2, -1)  # one row of tokens
+        apply_model(flat, call["timestep"], **call["c"])
+        return apply_model(x, call["timestep"], **call["c"])
+
+    model.set_model_unet_function_wrapper(call_flat_first)
+    denoise(model, steps=STEPS)
+    reduced, skipped = messages()
+    assert "2 layers: 71 tokens, attention computes" in reduced
+    assert "2 layers skipped: grid 1x64 is smaller than one 2x2 cell" in skipped
 
 
 def test_the_next_run_says_again_why(unet, token_merge, denoise, messages, monkeypatch):

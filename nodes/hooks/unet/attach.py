@@ -18,6 +18,7 @@ from .call import CURRENT_CALL, UNetCall
 from .feed_forward import patch_feed_forward
 from .layers import SelfAttentionLayer, list_layers
 from .patches import add_patches
+from .sizes import stays_whole
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ class UNet:
             earlier=earlier,
             whole=call.find_whole(inputs.latent.device, earlier is None),
         )
+        whole = stays_whole(call.run, call.stack, self.layers, inputs.latent)
         outer = CURRENT_CALL.set(unet_call)
         try:
-            yield add_call(add_patches(options, call.stack), unet_call)
+            yield options if whole else add_call(add_patches(options, call.stack), unet_call)
         finally:
             CURRENT_CALL.reset(outer)

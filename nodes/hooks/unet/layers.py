@@ -21,6 +21,7 @@ class SelfAttentionLayer:
     Args:
         block, number, index: as ComfyUI names the block in ``extra_options``, such as input 1, 0.
         downsample: the latent's side over the layer's side: 1, 2, 4 or 8.
+        channels: of a token in attention, all heads together.
         path: the block's name inside the UNet.
     """
 
@@ -28,6 +29,7 @@ class SelfAttentionLayer:
     number: int
     index: int
     downsample: int
+    channels: int
     path: str
 
     local_window = 0
@@ -53,7 +55,12 @@ def list_layers(unet: UNetModel) -> tuple[SelfAttentionLayer, ...]:
         if isinstance(module, SpatialTransformer):
             layers += [
                 SelfAttentionLayer(
-                    block, number, index, downsample, f"{path}.transformer_blocks.{index}"
+                    block,
+                    number,
+                    index,
+                    downsample,
+                    transformer.attn1.heads * transformer.attn1.dim_head,
+                    f"{path}.transformer_blocks.{index}",
                 )
                 for index, transformer in enumerate(module.transformer_blocks)
                 if not transformer.disable_self_attn

@@ -70,7 +70,7 @@ def reduce_self_attention(
     stream = _read_stream(tuple(extra_options["activations_shape"]))
     no_window = explain_no_window(call.earlier)
     plans = plan_attention(
-        call.model, acting, layer, stream, n.device, lambda: n, no_window, n.shape[2]
+        call.model, acting, layer, stream, n.device, lambda: n, no_window, layer.channels
     )
     if plans is None:
         call.whole.add(name)
