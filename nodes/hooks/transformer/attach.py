@@ -55,7 +55,7 @@ class Transformer:
             first_single=family.find_first_block(model, "single"),
             total_blocks=family.count_blocks(model),
             earlier=earlier,
-            whole=call.find_whole(inputs.latent.device, earlier is None),
+            whole=call.find_whole(inputs.latent.device, earlier is None, layout),
         )
         # In every step, active or not: a compiled model keeps what it saw first.
         yield {**add_call(inputs.options, transformer_call), OVERRIDE_KEY: attend}

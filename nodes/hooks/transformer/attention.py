@@ -23,7 +23,7 @@ from ..attention_call import Attention, AttentionCall, AttentionFunction, explai
 from ..model_call import Acting, ModelCall, find_call
 from ..planner import LayerPlans, plan_attention
 from .arrangement import Arrangement
-from .layout import Layout
+from .layout import REFERENCES_KEY, Layout
 
 BLOCK_KEY = "block_index"
 """Under which ComfyUI's models tell which block is running."""
@@ -89,6 +89,17 @@ class TransformerCall:
         first = self.first_single if options.get("block_type") == "single" else 0
         return Block(first + index, self.total_blocks)
 
+    def name_attention(self, options: Mapping[str, Any], q: Tensor, k: Tensor) -> Hashable:
+        """All that the plans of an attention call depend on here.
+
+        None where the model does not tell which block is running: earlier calls count then.
+        """
+        index = options.get(BLOCK_KEY)
+        if index is None or not self.total_blocks:
+            return None
+        references = tuple(options.get(REFERENCES_KEY) or ())
+        return options.get("block_type"), index, references, q.shape, k.shape
+
     def find_stream(self, tokens: int, options: Mapping[str, Any]) -> Stream | Skipped:
         """The picture's place among these tokens, skipped within a refiner before the blocks."""
         stream = self.layout.find_stream(tokens, options)
@@ -99,20 +110,25 @@ class TransformerCall:
 
 
 @torch.compiler.disable
-def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
+def attend(
+    attention: Attention, q: Tensor, k: Tensor, v: Tensor, *args: Any, **kwargs: Any
+) -> Tensor:
     """Attention as ComfyUI asks for it, reduced where a setting acts on this call's tokens."""
     options = kwargs.get("transformer_options") or {}
     call: TransformerCall | None = find_call(options)
     if call is None:
-        return attention(*args, **kwargs)
+        return attention(q, k, v, *args, **kwargs)
+    name = call.name_attention(options, q, k)
+    if name in call.whole and call.earlier is None:
+        return attention(q, k, v, *args, **kwargs)
     function = AttentionFunction(attention, call.earlier)
     acting = call.model.find_acting(Block.downsample)
     if not acting:
-        return function(*args, **kwargs)
-    tensors = AttentionCall.read(*args, **kwargs)
-    found = _plan(call, acting, tensors, options)
+        return function(q, k, v, *args, **kwargs)
+    tensors = AttentionCall.read(q, k, v, *args, **kwargs)
+    found = _plan(call, acting, tensors, options, name)
     if found is None:
-        return function(*args, **kwargs)
+        return function(q, k, v, *args, **kwargs)
     plans, arranged, arrangement = found
     if plans.window:
         if plans.window.merged and not allows_merging(arranged.mask):
@@ -126,7 +142,11 @@ def attend(attention: Attention, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _plan(
-    call: TransformerCall, acting: Acting, tensors: AttentionCall, options: Mapping[str, Any]
+    call: TransformerCall,
+    acting: Acting,
+    tensors: AttentionCall,
+    options: Mapping[str, Any],
+    name: Hashable,
 ) -> tuple[LayerPlans, AttentionCall, Arrangement] | None:
     """What is merged and downsampled in this attention call, None where nothing is.
 
@@ -155,7 +175,7 @@ def _plan(
         elif tokens not in call.layout.others:  # such a model also attends among those alone
             report.excuses.add(stream.reason)
         return None
-    name = (block, stream, tensors.q.shape)
+    name = name or (block, stream, tensors.q.shape)
     if name in call.whole:
         return None
 
