@@ -59,7 +59,10 @@ QUICK_LAYERS = (
     AttentionLayer("SDXL", 64, 8, 24, 1, tier=1),
 )
 
-PEERS_LAYERS = (AttentionLayer("SD 1.5", 320, 8, 64, 300), AttentionLayer("SDXL", 640, 10, 64, 300))
+PEERS_LAYERS = (
+    AttentionLayer("SD 1.5", 320, 8, 64, 1000),
+    AttentionLayer("SDXL", 640, 10, 64, 1000),
+)
 PEERS_QUICK_LAYERS = (AttentionLayer("SD 1.5", 32, 4, 16, 3),)
 
 CPU_CLIPS = (
