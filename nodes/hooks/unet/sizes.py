@@ -21,8 +21,10 @@ def stays_whole(
 ) -> bool:
     """Whether every setting leaves all its layers whole at this size of the latent.
 
-    The report is told why, once in a run. Where another node has the UNet compute fewer tokens
-    than these, reducing them would save even less. latent: (B, C, H, W).
+    The report is told why, once in a run. latent: (B, C, H, W).
+
+    Another node may have the UNet compute fewer tokens than the latent tells, and then reducing
+    them would save even less; or more, and then they stay whole, too.
     """
     size = (latent.shape[-2:], latent.device)
     whole = run.whole_sizes.get(size)
