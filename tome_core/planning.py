@@ -76,8 +76,13 @@ def _plan_keys_of_merging(settings: MergeSettings, layer: LayerTokens, plan: Any
 
 @explain_whole.register
 def _explain_no_downsampling(settings: DownsampleSettings, size: LayerSize) -> str:
+    return _explain_all_kept(settings, size, _shrink(settings, size))
+
+
+def _explain_all_kept(settings: DownsampleSettings, size: LayerSize, smaller: TokenGrid) -> str:
+    """As ``explain_whole``. smaller: the grid that ``settings`` ask for."""
     grid = size.stream.grid
-    if _shrink(settings, size) == grid:
+    if smaller == grid:
         return f"{grid.tokens} tokens are within the factor and max_tokens already"
     loss = size.explain_loss("downsampling")
     if loss and not settings.local_window:
@@ -87,10 +92,11 @@ def _explain_no_downsampling(settings: DownsampleSettings, size: LayerSize) -> s
 
 @plan_layer.register
 def _plan_downsampling(settings: DownsampleSettings, layer: LayerTokens) -> AnyPlan | Skipped:
-    if reason := explain_whole(settings, layer.size):
+    size = layer.size
+    smaller = _shrink(settings, size)
+    if reason := _explain_all_kept(settings, size, smaller):
         return Skipped(reason)
     stream, draws = layer.stream, layer.draws
-    smaller = _shrink(settings, layer.size)
     if layer.local_window and (
         plan := plan_windows(
             settings, stream, smaller, layer.local_window, draws, by_number=layer.by_number

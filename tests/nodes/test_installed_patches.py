@@ -1,26 +1,15 @@
 """Only the patches that the settings can use are there: each is a break in a compiled model."""
 
 import pytest
-from comfy.patcher_extension import WrappersMP
+from support.installed_patches import OVERRIDE, watch_installed
 
-OVERRIDE = "optimized_attention_override"
 RESTORED = {"attn1_patch", "attn1_output_patch"}
 CROSS = {"attn2_patch", "attn2_output_patch"}
 
 
 def find_installed(model, denoise) -> set[str]:
     """Names of the patches and of the override with which the UNet or transformer is called."""
-    seen = []
-
-    def watch(executor, *args, **kwargs):
-        options = kwargs.get("transformer_options") or args[-1]
-        patches = options.get("patches", {})
-        assert all(len(patch) == 1 for patch in patches.values())
-        seen.append({*patches} | ({OVERRIDE} & {*options}))
-        return executor(*args, **kwargs)
-
-    clone = model.clone()
-    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "watch", watch)
+    clone, seen = watch_installed(model)
     denoise(clone, steps=3)
     assert all(each == seen[0] for each in seen), "a compiled model keeps what it saw first"
     return seen[0]

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 import torch
-from comfy.patcher_extension import WrappersMP
 from comfy_extras.nodes_model_downscale import PatchModelAddDownscale
+from support.installed_patches import watch_installed
 from token_merge.nodes.hooks import planner
 from token_merge.tome_core import layer_size
 
@@ -24,20 +24,6 @@ def planned(monkeypatch):
 
     monkeypatch.setattr(planner, "plan_parts", note)
     return found
-
-
-def watch_hooks(model, found):
-    """A clone; ``found`` gets what each call of it hooks into attention."""
-
-    def watch(executor, *args, **kwargs):
-        options = kwargs.get("transformer_options") or args[-1]
-        names = ("patches", "patches_replace", "optimized_attention_override")
-        found.append({name for name in names if options.get(name)})
-        return executor(*args, **kwargs)
-
-    clone = model.clone()
-    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "watch", watch)
-    return clone
 
 
 def pay_from(monkeypatch, flops):
@@ -68,8 +54,8 @@ def test_a_unet_without_any_layer_that_pays_is_called_without_hooks(
     kind, unet, denoise, messages, monkeypatch, request
 ):
     pay_from(monkeypatch, float("inf"))
-    plain, hooks = unet("SD15"), []
-    patched = watch_hooks(request.getfixturevalue(kind)(plain), hooks)
+    plain = unet("SD15")
+    patched, hooks = watch_installed(request.getfixturevalue(kind)(plain))
     assert torch.equal(denoise(patched, steps=STEPS), denoise(plain, steps=STEPS))
     assert hooks == [set()] * len(hooks)
     assert len(hooks) >= STEPS
@@ -80,14 +66,28 @@ def test_one_of_two_nodes_that_pays_is_enough_for_hooks(
     unet, token_merge, token_downsample, denoise, messages, monkeypatch
 ):
     pay_from(monkeypatch, float("inf"))
-    hooks = []
     first = token_merge(unet("SD15"), end_percent=0.5)
     # A size as local_window asks for fewer tokens however few there are.
     both = token_downsample(first, start_percent=0.5, local_window="8")
-    denoise(watch_hooks(both, hooks), steps=STEPS)
-    assert all("patches" in names for names in hooks)
+    watched, hooks = watch_installed(both)
+    denoise(watched, steps=STEPS)
+    assert all("attn1_patch" in names for names in hooks)
+    assert len(hooks) >= STEPS
     assert any("3 layers skipped: 256 tokens are too few" in line for line in messages())
     assert any("3 layers: 256 tokens, attention reads" in line for line in messages())
+
+
+@pytest.mark.parametrize(("least", "installed"), [(72, True), (73, False)])
+def test_odd_sides_are_halved_as_the_unet_halves_them(
+    least, installed, unet, token_downsample, denoise, messages, monkeypatch
+):
+    pay_from(monkeypatch, 4 * least**2 * 64)  # of so many tokens with 64 channels
+    patched = token_downsample(unet("SD15"), factor=1.0, factor_level_2=2.0)
+    watched, hooks = watch_installed(patched)
+    denoise(watched, steps=STEPS, size=(17, 15))
+    assert all(bool(names) == installed for names in hooks)
+    did = "72 tokens, attention reads" if installed else "72 tokens are too few"
+    assert did in messages()[0]
 
 
 def test_one_that_stays_whole_at_one_size_is_reduced_at_another_in_the_same_run(

@@ -62,9 +62,10 @@ class UNet:
             earlier=earlier,
             whole=call.find_whole(inputs.latent.device, earlier is None),
         )
-        whole = stays_whole(call.run, call.stack, self.layers, inputs.latent)
+        if not stays_whole(call.run, call.stack, self.layers, inputs.latent):
+            options = add_call(add_patches(options, call.stack), unet_call)
         outer = CURRENT_CALL.set(unet_call)
         try:
-            yield options if whole else add_call(add_patches(options, call.stack), unet_call)
+            yield options
         finally:
             CURRENT_CALL.reset(outer)
