@@ -136,6 +136,16 @@ class AttentionCall:
         )
         return out if self.skip_output_reshape else out[:, None]
 
+    def take_heads(self, some: range) -> AttentionCall:
+        """The call with some heads of queries, and the keys and values that these read."""
+        repeats = self.heads // self.k.shape[1]
+        k, v = (x[:, some.start // repeats : some.stop // repeats] for x in (self.k, self.v))
+        mask = self.mask
+        if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
+            mask = mask[:, some.start : some.stop]
+        q = self.q[:, some.start : some.stop]
+        return replace(self, q=q, k=k, v=v, heads=len(some), mask=mask)
+
     def reshape_output(self, out: Tensor) -> Tensor:
         """What ``run`` gave, in the shape that the caller wants."""
         return out if self.skip_output_reshape else out[:, 0]
@@ -158,18 +168,18 @@ class AttentionCall:
 
     def run_weighed(self, sizes: Tensor) -> Tensor:
         """What ``run_with_mask`` gives, by our own kernel."""
-        return self._shape_output(
+        return self.shape_output(
             kernel_choice.attend_weighed(self.q, self.k, self.v, sizes, self.scale)
         )
 
     def run_in_windows(self, plan: WindowPlan) -> Tensor:
         """As ``run``, with near keys exact and far keys drawn."""
         mask = None if self.mask is None else make_additive(self.mask, self.q.dtype)
-        return self._shape_output(
+        return self.shape_output(
             kernel_choice.attend_windows(plan, self.q, self.k, self.v, mask, self.scale)
         )
 
-    def _shape_output(self, out: Tensor) -> Tensor:
+    def shape_output(self, out: Tensor) -> Tensor:
         """(B, H, Nq, D) as ``run`` gives it."""
         return out if self.skip_output_reshape else join_heads(out)[:, None]
 

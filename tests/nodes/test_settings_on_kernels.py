@@ -10,6 +10,7 @@ import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 from support.attention_kernels import install_kernels, use_attention
+from support.one_head import compute_one_head_at_a_time
 from support.other_device_run import put_on_other_device
 from support.small_models import VIDEOS, SampleRequest
 from support.unet_sampling import sample
@@ -195,4 +196,24 @@ def test_a_function_with_two_head_sizes_gets_no_other(name, setting, check):
     ],
 )
 def test_half_precision(function, dtype, name, setting, check):
+    check(function, name, setting, dtype)
+
+
+@pytest.mark.parametrize("name", ["Flux", "Wan"])
+@pytest.mark.parametrize("setting", [each for each in SETTINGS if each != "window"])
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        ("attention_pytorch", torch.float32),
+        ("attention_xformers", torch.float32),
+        ("attention_basic", torch.float32),
+        ("attention_split", torch.float32),
+        ("attention_sub_quad", torch.float32),
+        ("attention_flash", torch.float16),
+        ("attention_sage", torch.float16),
+        ("attention3_sage", torch.bfloat16),
+    ],
+)
+def test_one_head_at_a_time(function, dtype, name, setting, check, monkeypatch):
+    compute_one_head_at_a_time(monkeypatch)
     check(function, name, setting, dtype)

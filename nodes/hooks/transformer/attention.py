@@ -7,22 +7,21 @@ would stand for no position, so queries and keys are chosen; values are merged.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ....tome_core.plan import Plan, Skipped
-from ....tome_core.proportional import expand_mask
+from ....tome_core.plan import Skipped
 from ....tome_core.streams import Stream
-from ....tome_core.tokens import take_for_groups, take_tokens
 from ....tome_core.window_attention import allows_merging
 from ..attention_call import Attention, AttentionCall, AttentionFunction, explain_no_window
 from ..model_call import Acting, ModelCall, find_call
 from ..planner import LayerPlans, plan_attention
 from .arrangement import Arrangement
+from .fewer_tokens import attend_to_fewer
 from .layout import REFERENCES_KEY, Layout
 
 BLOCK_KEY = "block_index"
@@ -135,9 +134,7 @@ def attend(
             call.model.run.report.notes.add(NOT_MERGED)
         out = arranged.run_in_windows(plans.window)
     else:
-        # The call with fewer tokens is given no name, so that its copies are freed after it.
-        few = function.run(_reduce(plans, arranged), plans.sizes, call.model.run.report)
-        out = plans.restore(few)
+        out = attend_to_fewer(function, plans, arranged, call.model.run.report)
     return tensors.reshape_output(arrangement.restore(out))
 
 
@@ -215,36 +212,3 @@ def _fits(mask: Tensor, tokens: int) -> bool:
     """True where it has one column for each key and one row for each query."""
     sides = (*[1] * (2 - mask.ndim), *mask.shape)[-2:]
     return {*sides} <= {1, tokens} and (sides[-1] == tokens or tokens == 1)
-
-
-def _reduce(plans: LayerPlans, call: AttentionCall) -> AttentionCall:
-    """The call with fewer queries, keys and values; groups are rows of a larger batch."""
-    q, k, v = call.q, call.k, call.v
-    mask = None if call.mask is None else expand_mask(call.mask)
-    if plans.queries:
-        q = plans.queries.choose(q)
-        mask = _take_rows(mask, plans.queries)
-    if plans.keys:
-        k, v = plans.keys.choose(k), plans.keys.merge(v)
-        mask = _take_columns(mask, plans.keys, len(q))
-    if plans.groups:
-        q = plans.groups.split(q)
-        mask = None if mask is None else plans.groups.split_mask(mask)
-    return replace(call, q=q, k=k, v=v, mask=mask)
-
-
-def _take_rows(mask: Tensor | None, plan: Plan) -> Tensor | None:
-    """The rows of the queries that remain. (B or 1, H or 1, L or 1, K)."""
-    if mask is None or mask.shape[-2] == 1:
-        return mask
-    return take_tokens(mask.expand(len(plan.chosen), -1, -1, -1), plan.chosen)
-
-
-def _take_columns(mask: Tensor | None, plan: Plan, batch: int) -> Tensor | None:
-    """The columns of the keys that remain, a row of the batch for each group."""
-    if mask is None:
-        return None
-    if plan.groups > 1:
-        return take_for_groups(mask.expand(batch, -1, -1, -1).mT, plan.chosen).mT
-    rows = max(len(mask), len(plan.chosen))
-    return take_tokens(mask.expand(rows, -1, -1, -1).mT, plan.chosen).mT
