@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from support.one_head import compute_one_head_at_a_time
 from support.real_gpu import run_on_cpu_and_gpu
 from support.settings_tried import DOWNSAMPLE, MERGE, ON_UNETS
 from support.small_models import IMAGES, VIDEOS, SampleRequest
@@ -66,4 +67,13 @@ def test_downsampling(model, inputs, token_downsample, monkeypatch):
 def test_families(family, node, token_merge, token_downsample, monkeypatch):
     plain = family.build()
     model = (token_merge if node == "merge" else token_downsample)(plain)
+    check_same(model, plain, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)
+
+
+@pytest.mark.parametrize("node", ["token_merge", "token_downsample"])
+@pytest.mark.parametrize("family", [IMAGES[0], VIDEOS[0]], ids=str)
+def test_one_head_at_a_time(family, node, request, monkeypatch):
+    plain = family.build()
+    model = request.getfixturevalue(node)(plain, local_window="off")
+    compute_one_head_at_a_time(monkeypatch)
     check_same(model, plain, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)
