@@ -21,13 +21,7 @@ from .downsample import ChoosingPlan
 from .draws import Draws
 from .grid import TokenGrid
 from .streams import Stream
-from .tokens import (
-    join_heads,
-    number_between,
-    split_heads,
-    take_for_groups,
-    take_tokens,
-)
+from .tokens import join_heads, number_between, split_heads, take_for_groups, take_tokens
 
 MOST_GROUPS = 4
 """More groups hardly lower the error (factor 4, 8 pictures of the trained model: mean squared
@@ -81,7 +75,7 @@ class NumberedGroups:
         return take_for_groups(x, self.order)
 
     def join(self, y: Tensor) -> Tensor:
-        if y.ndim == 4:
+        if y.ndim == 4:  # groups of heads that are apart could be put together by a copy alone
             return split_heads(self.join(join_heads(y)), y.shape[1])
         grouped = y.unflatten(0, (-1, self.groups)).movedim(1, -3)  # (B, ..., G, Q, C)
         return take_tokens(grouped.flatten(-3, -2), self.places[None])

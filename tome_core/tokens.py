@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from math import ceil
 
 import torch
 from einops import rearrange
@@ -90,6 +92,19 @@ def number_between(start: int, end: int, device: torch.device) -> Tensor:
 def number_first(images: int, of_each: int, device: torch.device) -> Tensor:
     """The first row of each image, or of each of other parts. (B, 1) int64."""
     return torch.arange(images, device=device)[:, None] * of_each
+
+
+def divide_evenly(heads: int, most: int) -> int:
+    """How many heads each part has, of as few parts as hold at most ``most``. The last may have
+    fewer.
+    """
+    return ceil(heads / ceil(heads / most))
+
+
+def list_parts(heads: int, together: int) -> Iterator[range]:
+    """Parts of ``together`` heads, one after the other; the last may have fewer."""
+    for first in range(0, heads, together):
+        yield range(first, min(first + together, heads))
 
 
 def join_heads(x: Tensor) -> Tensor:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from torch import Tensor
 
 from .partial_attention import join_parts, join_to_part
-from .tokens import lay_in_rows
+from .tokens import divide_evenly, lay_in_rows, list_parts
 from .window_heads import Heads
 from .window_plan import WindowPlan
 
@@ -38,9 +36,8 @@ def attend_windows(
     # In memory heads lie within tokens, as models want to have them.
     out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
     k, v = lay_in_rows(k), lay_in_rows(v)
-    of_picture, together = plan.stream.take_picture(out), count_heads(plan, q.shape[1])
-    for first in range(0, q.shape[1], together):
-        some = range(first, min(first + together, q.shape[1]))
+    of_picture = plan.stream.take_picture(out)
+    for some in list_parts(q.shape[1], count_heads(plan, q.shape[1])):
         heads = Heads(plan, q, k, v, mask, scale, some)
         of_picture[:, some.start : some.stop] = _attend_picture(heads)
     if plan.of_others:
@@ -70,7 +67,7 @@ def count_heads(plan: WindowPlan, heads: int) -> int:
     )
     share = SHARES.get(plan.device.type, SHARE)
     most = max(1, int(share * heads * plan.stream.length / max(of_sets)))
-    return ceil(heads / ceil(heads / most))
+    return divide_evenly(heads, most)
 
 
 def _attend_picture(heads: Heads) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 
-OVERRIDE = "optimized_attention_override"
+from .attention_record import OVERRIDE
 
 
 def watch_installed(model: ModelPatcher) -> tuple[ModelPatcher, list[set[str]]]:

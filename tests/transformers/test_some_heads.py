@@ -42,14 +42,11 @@ settings = pytest.mark.parametrize("setting", SETTINGS)
 
 @dataclass
 class Watched:
-    """PyTorch's attention, which notes how many heads each call has. name: what it is called."""
+    """PyTorch's attention, which notes how many heads each call has."""
 
-    name: str = "attention_pytorch"
     heads: list[int] = field(default_factory=list)
 
-    @property
-    def __name__(self) -> str:
-        return self.name
+    __name__ = "attention_pytorch"
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, heads: int, **kwargs: Any) -> Tensor:
         assert q.shape[1] == heads

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 
 from torch import Tensor
 
 from ....tome_core.plan import Plan
 from ....tome_core.proportional import count_channels, expand_mask
-from ....tome_core.tokens import split_heads, take_for_groups, take_tokens
+from ....tome_core.tokens import (
+    divide_evenly,
+    list_parts,
+    split_heads,
+    take_for_groups,
+    take_tokens,
+)
 from ..attention_call import AttentionCall, AttentionFunction
 from ..planner import LayerPlans
 from ..run_report import RunReport
@@ -43,10 +48,9 @@ def attend_to_fewer(
     # In memory heads lie within tokens, as models want to have them.
     images, _, length, _ = call.q.shape
     out = call.q.new_empty(images, length, call.heads, call.v.shape[3]).transpose(1, 2)
-    for first in range(0, call.heads, together):
-        some = range(first, min(first + together, call.heads))
-        of_some = out[:, some.start : some.stop]
-        of_some.copy_(_attend(function, plans, whole.take_heads(some), report))
+    for some in list_parts(call.heads, together):
+        of_some = whole.take_heads(some)
+        out[:, some.start : some.stop] = _attend(function, plans, of_some, report)
     return call.shape_output(out)
 
 
@@ -67,7 +71,7 @@ def count_heads(plans: LayerPlans, call: AttentionCall, *, adds_channels: bool) 
     of_keys = call.k.shape[1]
     repeats = heads // of_keys
     most = max(1, int(allowed / (repeats * held)))
-    return repeats * ceil(of_keys / ceil(of_keys / most))
+    return repeats * divide_evenly(of_keys, most)
 
 
 def _count_tokens(plans: LayerPlans, length: int, adds_channels: bool) -> int:
