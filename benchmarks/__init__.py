@@ -1,8 +1,8 @@
 """Measures token reduction on ComfyUI's own models, in three rooms.
 
 speed: time and memory beside plain, the peers and the limit of each setting, on random weights.
-quality: how much of a picture stays. trained: the small models that quality is measured with, how
-they are built, trained and loaded. What several rooms need lies here, beside this file.
+quality: how much of a picture stays. trained: the small models that quality is measured with, and
+their prompts. What several rooms need lies here, beside this file.
 
 Imports point one way: quality -> trained, speed -> here. No room but quality knows another one.
 ``trained`` needs ComfyUI but not the pack, so that ComfyUI's own process can import it too.

@@ -26,13 +26,6 @@ def apply(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
     return node.execute(model, **{widget.id: widget.default for widget in widgets} | inputs).args[0]
 
 
-def list_options(name: str) -> list[str]:
-    """The options of a combo input of Token Merge, its default first."""
-    widgets = _nodes()["TokenMergeAdvanced"].GET_SCHEMA().inputs
-    widget = next(widget for widget in widgets if widget.id == name)
-    return sorted(widget.options, key=lambda option: option != widget.default)
-
-
 def token_merge(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
     return apply("TokenMergeAdvanced", model, ratio=setting.ratio, target=setting.target, **inputs)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from comfy.ldm.modules.attention import attention_split
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from comfy_extras.nodes_easycache import EasyCacheNode
@@ -105,43 +102,3 @@ def easy_cache(model: ModelPatcher, threshold: float) -> ModelPatcher:
     return EasyCacheNode.execute(
         clone, reuse_threshold=threshold, start_percent=0.15, end_percent=0.95, verbose=False
     )[0]
-
-
-def with_attention(model: ModelPatcher, attention: Callable[..., Tensor]) -> ModelPatcher:
-    """A clone that computes all attention by another of ComfyUI's functions."""
-
-    def override(_: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
-        return attention(*args, **kwargs)
-
-    clone = model.clone()
-    clone.model_options["transformer_options"]["optimized_attention_override"] = override
-    return clone
-
-
-def with_unfused_attention(model: ModelPatcher) -> ModelPatcher:
-    """Attention as it was before fused kernels, which the published figures started from."""
-    return with_attention(model, attention_split)
-
-
-def has_xformers() -> bool:
-    """Whether xFormers is installed and imports."""
-    try:
-        import_module("xformers.ops")
-    except ImportError:
-        return False
-    return True
-
-
-def with_xformers(model: ModelPatcher) -> ModelPatcher:
-    """xFormers' attention, called directly: ComfyUI defines its own function for it only where it
-    was started with it.
-    """
-    memory_efficient_attention = import_module("xformers.ops").memory_efficient_attention
-
-    def attention(q: Tensor, k: Tensor, v: Tensor, heads: int, *_: Any, **options: Any) -> Tensor:
-        if options.get("mask") is not None or options.get("skip_reshape"):
-            raise NotImplementedError("only UNets' unmasked attention is measured")
-        q, k, v = (x.unflatten(2, (heads, -1)) for x in (q, k, v))  # (B, N, heads, C / heads)
-        return memory_efficient_attention(q, k, v).flatten(2)
-
-    return with_attention(model, attention)

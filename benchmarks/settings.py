@@ -9,7 +9,6 @@ RATIO = 0.5
 TARGETS = (
     "queries, downsampled keys and values",
     "queries, keys and values",
-    "keys and values",
     "queries",
 )
 
@@ -39,14 +38,11 @@ class Setting:
 
 MERGE = Setting(f"merge 0.2, {TARGETS[0]}", TARGETS[0], ratio=0.2, factor=2)
 """Token Merge with its defaults."""
-MERGE_ALL, MERGE_KEYS, MERGE_QUERIES = (
+MERGE_ALL, MERGE_QUERIES = (
     Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS[1:]
 )
-DOWNSAMPLE_2, DOWNSAMPLE_4 = (
-    Setting(f"downsample ×{factor}, keys and values", "keys and values", factor=factor)
-    for factor in (2, 4)
-)
-ALL = (MERGE, MERGE_ALL, MERGE_KEYS, MERGE_QUERIES, DOWNSAMPLE_2, DOWNSAMPLE_4)
+DOWNSAMPLE = Setting("downsample ×2, keys and values", "keys and values", factor=2)
+ALL = (MERGE, MERGE_ALL, MERGE_QUERIES, DOWNSAMPLE)
 
 
 def is_finest(extra_options: dict[str, Any], finest: int) -> bool:

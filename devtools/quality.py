@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from benchmarks.quality import cli
 
-from . import cache
-
 
 def main(arguments: list[str]) -> int:
     """Run ``benchmarks.quality``, which stands beside this package and knows nothing of it."""
-    return int(cli.main(arguments, cache.folder() / "quality"))
+    return int(cli.main(arguments))

@@ -11,33 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import intervals, markdown
-from ..settings import DOWNSAMPLE_2, DOWNSAMPLE_4, MERGE, MERGE_ALL, MERGE_QUERIES
+from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES
 from ..speed.results import Case
 from ..speed.summary import compare
 from ..speed.windows import WINDOWS_2, WINDOWS_3, WINDOWS_4, WINDOWS_MERGE
-from .places import HERE
-from .regimes import DEFAULT, Regime, parse
+from .places import RESULTS
+from .regimes import Regime, parse
 from .report import Report, VariantReport
 from .yardsticks import CACHED, SHARES, name_cache, name_share
 
 PLAIN = "plain"
 OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
-    "Token Downsample ×2": (("ours", DOWNSAMPLE_2.name),),
-    "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE_2.name),),
+    "Token Downsample ×2": (("ours, stratified", DOWNSAMPLE.name), ("ours", DOWNSAMPLE.name)),
+    "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE.name),),
     "Token Downsample ×2, window": (("ours", WINDOWS_2.name),),
     "Token Downsample ×3, window": (("ours", WINDOWS_3.name),),
     "Token Downsample ×4, window": (("ours", WINDOWS_4.name),),
     "Token Downsample ×2, default": (
         ("ours", WINDOWS_2.name),
-        ("ours, interleaved", DOWNSAMPLE_2.name),
+        ("ours, interleaved", DOWNSAMPLE.name),
     ),
-    "Token Downsample ×4": (("ours", DOWNSAMPLE_4.name),),
-    "Token Merge 0.2": (("ours, local", MERGE.name), ("ours", MERGE.name)),
+    "Token Merge 0.2": (("ours", MERGE.name),),
     "Token Merge 0.2, no window": (("ours", MERGE.name),),
     "Token Merge 0.2, window": (("ours", WINDOWS_MERGE.name),),
-    "Token Merge 0.5": (("ours, local", MERGE_ALL.name), ("ours", MERGE_ALL.name)),
-    "Token Merge 0.5, queries": (("ours, local", MERGE_QUERIES.name),),
-    "ToDo ×2": (("ToDo", DOWNSAMPLE_2.name),),
+    "Token Merge 0.5": (("ours", MERGE_ALL.name),),
+    "Token Merge 0.5, queries": (("ours", MERGE_QUERIES.name),),
+    "ToDo ×2": (("ToDo", DOWNSAMPLE.name),),
     "tomesd 0.5": (("tomesd", MERGE_ALL.name),),
     "TomePatchModel 0.5": (("TomePatchModel", MERGE_QUERIES.name),),
     "HyperTile": (("HyperTile", None),),
@@ -66,16 +65,18 @@ class Shape:
         return None
 
 
-FOUR_STEPS_FOLDER = "flux-4-steps-64x64-tokens"
 SHAPES = (
-    Shape("SD 1.5 768²", "unet", "SD 1.5", 768, 768, "64x64-tokens"),
-    Shape("SDXL 1024²", "unet", "SDXL", 1024, 1024, "64x64-tokens"),
-    Shape("Flux 1024²", "transformer", "Flux", 1024, 1024, "flux-64x64-tokens"),
+    Shape("SD 1.5 1024²", "unet", "SD 1.5", 1024, 1024, "64x64-tokens"),
     Shape("Flux 2048²", "transformer", "Flux", 2048, 2048, "flux-64x64-tokens"),
-    Shape("Flux 1024², made for 4 steps", "transformer", "Flux", 1024, 1024, FOUR_STEPS_FOLDER),
-    Shape("Flux 2048², made for 4 steps", "transformer", "Flux", 2048, 2048, FOUR_STEPS_FOLDER),
+    Shape(
+        "Flux 2048², made for 4 steps",
+        "transformer",
+        "Flux",
+        2048,
+        2048,
+        "flux-4-steps-64x64-tokens",
+    ),
     Shape("Wan 832×480", "transformer", "Wan", 480, 832, "wan-9x16x16-tokens"),
-    Shape("Wan 1280×720", "transformer", "Wan", 720, 1280, "wan-9x16x16-tokens"),
 )
 
 
@@ -95,9 +96,9 @@ class Row:
 
 def read_reports(folder: Path) -> dict[Regime, Report]:
     """What was measured of one model at one size, by regime."""
-    places = {DEFAULT: folder / "results.json"}
-    places |= {parse(place.parent.name): place for place in folder.glob("*/results.json")}
-    reports = {regime: Report.read(place) for regime, place in places.items()}
+    reports = {
+        parse(place.parent.name): Report.read(place) for place in folder.glob("*/results.json")
+    }
     return {regime: report for regime, report in reports.items() if report.variants}
 
 
@@ -177,7 +178,7 @@ def _mean(row: Row, regime: Regime) -> float:
     return intervals.mean(row.found[regime].decibels).mean
 
 
-def write_tables(cases: Sequence[Case], results: Path = HERE / "results") -> list[str]:
+def write_tables(cases: Sequence[Case], results: Path = RESULTS) -> list[str]:
     """One for each shape that was timed and whose pictures were made."""
     tables = []
     for shape in SHAPES:

@@ -1,124 +1,159 @@
-"""Every variant against plain: the error of single predictions, then of whole pictures."""
+"""The command ``quality measure``: one regime after the other, every variant against plain."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import argparse
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import torch
-from rich.progress import Progress
+from comfy.model_patcher import ModelPatcher
+from rich.console import Console
+from rich.progress import track
 from torch import Tensor
 
-from ..trained.target import measure_gain
-from . import metrics, perceptual, sampling
-from .bench import ROWS, Bench, Made
-from .patches import PictureVariant, Variants
+from .. import loading, machine
+from ..trained import weights
+from ..trained.motion import FRAMES
+from ..trained.places import WEIGHTS
+from ..waiting import waiting
+from . import batches, cache_thresholds, metrics, perceptual, sampling, tables, yardsticks
+from .effort import Effort, EffortWatch
+from .patches import PictureVariant
 from .regimes import Regime
-from .report import Report, VariantReport
-
-CHECKED = 4
-"""Pictures that are also made in single precision."""
-
-
-def find_stride(regime: Regime) -> int:
-    """Of the steps that are predicted: all where they are few, as each may be unlike the others."""
-    return 2 if regime.steps >= 20 else 1
+from .report import Report
+from .sampling import Batch
+from .variants import list_variants
 
 
-def measure_predictions(
-    bench: Bench, variants: Variants, report: Report, place: Path, progress: Progress
-) -> None:
-    """The error of the variant's output in each step, on the states of plain's own run."""
-    batch, run = bench.first_run()
-    plain = run.every(find_stride(bench.regime))
-    report.sigmas = plain.sigmas[:-1].tolist()
-    schedule = bench.model.get_model_object("model_sampling")
-    gain = measure_gain(schedule, plain.sigmas[:-1])  # (steps,)
-    # A yardstick changes the steps, so it has no error of a single one.
-    chosen = [variant for variant in variants if variant.kind != "yardstick"]
-    task = progress.add_task("predictions", total=len(chosen))
-    for variant in chosen:
-        measured = report.find_or_add(variant.name, variant.kind)
-        progress.update(task, description=f"predictions: {variant.name}")
-        if not measured.velocity_error:
-            patched = variant.patch(bench.model)
-            found = sampling.predictions_on(patched, batch, plain, bench.regime.cfg)
-            errors = (found - plain.predictions).square().flatten(1).mean(1)  # (steps,)
-            measured.velocity_error = (errors / gain.square()).tolist()
-            report.write(place)
-        progress.advance(task)
+def run(options: argparse.Namespace, console: Console) -> None:
+    """A variant whose numbers are there is not measured again.
 
-
-def measure_floor(bench: Bench, report: Report, place: Path) -> None:
-    """How far plain is from itself in single precision: beyond that no figure says anything."""
-    if report.floor is None:
-        single = replace(bench, model=bench.exact, kept=bench.kept / "single")
-        made, exact = (each.make_plain(CHECKED).pictures for each in (bench, single))
-        report.floor = float(metrics.psnr(made, exact).mean())
+    Raises RuntimeError where the results in place are of other weights.
+    """
+    file = WEIGHTS[options.model]
+    with waiting(console, "Loading the model"):
+        model = weights.load(file, options.device, getattr(torch, options.precision))
+        mark = weights.fingerprint(weights.load(file))
+    for regime in options.regimes:
+        with waiting(console, "Encoding the captions"):
+            if options.kind == "wan":
+                made = batches.make_clips(options.pairs, options.tokens, regime)
+            else:
+                made = batches.make_pictures(options.pairs, options.tokens)
+        place = options.out / regime.name / "results.json"
+        report = open_report(place, mark, options)
+        report.settings = _describe(regime, options, report.settings)
+        with waiting(console, "Listing the variants, with EasyCache's thresholds"):
+            variants = list_all(model, made[0], regime, report, options)
+        chosen = choose(variants, options.only)
+        _measure(model, made, regime, chosen, report, place, console)
+        report.sort([variant.name for variant in variants])
         report.write(place)
+        console.print(tables.build_table(report, options.against))
+        console.print(f"Numbers: {place}", soft_wrap=True)
 
 
-def measure_pictures(
-    bench: Bench, variants: Variants, report: Report, place: Path, progress: Progress
-) -> None:
-    """Whole pictures of the same seeds, variant by variant."""
-    drawn = metrics.pooled(_maps(bench, bench.pairs.drawn))
-    plain = bench.make_plain()
-    plain_maps = _maps(bench, plain.pictures)
-    count = len(plain.pictures)
-    if report.pictures < count:
-        vectors = metrics.pooled(plain_maps)
-        report.plain_kernel_distance = metrics.kernel_distance(vectors, drawn)
-        report.pictures = count
-        report.write(place)
-    chosen = [variant for variant in variants if variant.pictures]
-    task = progress.add_task("pictures", total=len(chosen))
-    for variant in chosen:
-        measured = report.find_or_add(variant.name, variant.kind)
-        progress.update(task, description=f"pictures: {variant.name}")
-        twin = _twin(report, measured)
-        if twin:
-            measured.copy_pictures(twin)
-            report.write(place)
-        elif len(measured.squared_error) < min(variant.pictures, count):
-            _compare(bench, variant, measured, plain, plain_maps, drawn)
-            report.write(place)
-        progress.advance(task)
+def make(
+    model: ModelPatcher, variant: PictureVariant, made: Sequence[Batch], regime: Regime
+) -> tuple[Tensor, Effort]:
+    """(count, 3, ..., H, W) in [0, 1], and what they took.
+
+    A node draws with the batch's number as its seed, so that its luck varies too.
+    """
+    found: list[Tensor] = []
+    watch = EffortWatch()
+    for number, batch in enumerate(made):
+        patched = watch.attach(variant.patch(model, seed=number))
+        latent = sampling.sample(patched, batch, regime.with_steps(variant.steps))
+        found.append(sampling.pictures(model, latent))
+    return torch.cat(found), watch.effort
 
 
-def _compare(
-    bench: Bench,
-    variant: PictureVariant,
-    measured: VariantReport,
-    plain: Made,
-    plain_maps: list[Tensor],
-    drawn: Tensor,
-) -> None:
-    """Fill ``measured``. plain_maps, drawn: features of plain's pictures and of drawn ones."""
-    made = bench.make(variant, variant.pictures)
-    some = len(made.pictures)
-    others = plain.pictures[:some]
-    maps = _maps(bench, made.pictures)
-    distances = metrics.feature_distance(maps, [level[:some] for level in plain_maps])
-    measured.squared_error = metrics.squared_error(made.pictures, others).tolist()
-    measured.ssim = metrics.ssim(made.pictures, others).tolist()
-    measured.features = distances.tolist()
-    measured.st_lpips = perceptual.st_lpips(made.pictures, others).tolist()
-    measured.kernel_distance = metrics.kernel_distance(metrics.pooled(maps), drawn)
-    measured.calls, measured.pairs = (
-        own / all_of_it
-        for own, all_of_it in zip(made.per_picture(), plain.per_picture(), strict=True)
+def open_report(place: Path, mark: str, options: argparse.Namespace) -> Report:
+    """What was measured so far with the weights of this fingerprint.
+
+    Raises RuntimeError where the results in place are of other weights.
+    """
+    report = Report.read(place)
+    if report.model.get("fingerprint", mark) != mark:
+        raise RuntimeError(f"{place} was measured with other weights, expected {mark}; remove it")
+    report.machine = machine.describe(options.device, loading.ROOT)
+    report.model = {"name": options.model, "fingerprint": mark}
+    return report
+
+
+def list_all(
+    model: ModelPatcher,
+    first: Batch,
+    regime: Regime,
+    report: Report,
+    options: argparse.Namespace,
+) -> list[PictureVariant]:
+    """All that can be measured.
+
+    The thresholds of EasyCache are found first, on ``first``, unless no variant with it is wanted.
+    """
+    wanted = options.only is None or any(
+        name.startswith(("EasyCache", "*")) for name in options.only
     )
+    if wanted and not report.thresholds:
+        # Other pictures leave out other calls.
+        report.thresholds = cache_thresholds.find(model, first, regime)
+    return [*list_variants(options.model, regime), *yardsticks.list_caches(report.thresholds)]
 
 
-def _twin(report: Report, measured: VariantReport) -> VariantReport | None:
-    """An earlier variant whose every prediction was the same: it makes the same pictures."""
-    earlier = report.variants[: report.variants.index(measured)]
-    same = (one for one in earlier if one.velocity_error == measured.velocity_error != [])
-    return next(same, None)
+def choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
+    """Those whose names fit one of these, in which * stands for anything; all for None."""
+    if names is None:
+        return variants
+    for name in names:
+        if "*" not in name and name not in [variant.name for variant in variants]:
+            known = "; ".join(variant.name for variant in variants)
+            raise RuntimeError(f"--only is {name!r}, expected one or several of: {known}")
+    return [
+        variant for variant in variants if any(fnmatchcase(variant.name, name) for name in names)
+    ]
 
 
-def _maps(bench: Bench, pictures: Tensor) -> list[Tensor]:
-    """The features of all pictures, in batches."""
-    parts = [bench.features.compute(some) for some in pictures.split(ROWS)]
-    return [torch.cat(level) for level in zip(*parts, strict=True)]
+def _measure(
+    model: ModelPatcher,
+    made: Sequence[Batch],
+    regime: Regime,
+    variants: Sequence[PictureVariant],
+    report: Report,
+    place: Path,
+    console: Console,
+) -> None:
+    with waiting(console, "Plain"):
+        plain, effort = make(model, yardsticks.PLAIN, made, regime)
+    for variant in track(variants, regime.name, console=console):
+        measured = report.find_or_add(variant.name, variant.kind)
+        if len(measured.squared_error) == len(plain):
+            continue
+        pictures, own = make(model, variant, made, regime)
+        measured.squared_error = metrics.squared_error(pictures, plain).tolist()
+        if plain.ndim == 5:
+            measured.st_lpips = perceptual.st_lpips_of_clips(pictures, plain).tolist()
+            measured.flicker = metrics.flicker(pictures, plain).tolist()
+        else:
+            measured.st_lpips = perceptual.st_lpips(pictures, plain).tolist()
+        measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
+        report.write(place)
+
+
+def _describe(
+    regime: Regime, options: argparse.Namespace, earlier: dict[str, Any]
+) -> dict[str, Any]:
+    """What the numbers are to be read with. earlier: the same of what was measured before."""
+    before: str = earlier.get("computed in", options.precision)
+    of_both = f"{before}, some rows in {options.precision}"
+    frames = f"{FRAMES} x " if options.kind == "wan" else ""
+    return {
+        "pairs": options.pairs,
+        "computed in": before if options.precision in before else of_both,
+        "tokens": f"{frames}{options.tokens} x {options.tokens}",
+        "sampler": str(regime),
+    }

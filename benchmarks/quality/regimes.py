@@ -49,32 +49,19 @@ class Regime:
         )
 
 
-DEFAULT = Regime("euler", "normal", 20)
-"""Its results lie in the model's own folder, those of every other regime in folders within it."""
 FOUR_STEPS = Regime("euler", "simple", 4)
-
 STANDARD = {
     "unet": (
-        DEFAULT,
+        Regime("euler", "normal", 20),
         Regime("dpmpp_2m", "karras", 20, 5.0),
         Regime("euler_ancestral", "normal", 20, 5.0),
         Regime("euler", "normal", 8),
         Regime("dpmpp_2m", "normal", 8),
-        Regime("euler", "normal", 4),
     ),
     # ComfyUI's "simple" schedule: its "normal" one spends the last step of a flow model on a noise
     # level of a thousandth.
-    "flux": (
-        DEFAULT,
-        Regime("euler", "simple", 20),
-        Regime("euler", "simple", 8),
-        FOUR_STEPS,
-        Regime("dpmpp_2m", "simple", 20),
-        Regime("dpmpp_2m", "simple", 8),
-        Regime("euler_ancestral", "simple", 20),
-    ),
+    "flux": (Regime("euler", "simple", 8), FOUR_STEPS, Regime("dpmpp_2m", "simple", 8)),
     "wan": (
-        Regime("euler", "simple", 20),
         Regime("euler", "simple", 8),
         FOUR_STEPS,
         Regime("euler", "simple", 8, denoise=0.3),
@@ -82,12 +69,7 @@ STANDARD = {
     ),
     "flux-4-steps": (FOUR_STEPS,),
 }
-"""By model: the regimes that are worth measuring."""
-
-
-def find_default(model: str) -> Regime:
-    """What a model is measured in unless told otherwise."""
-    return FOUR_STEPS if model == "flux-4-steps" else DEFAULT
+"""By model: the regimes that are worth measuring, the default first."""
 
 
 def parse(name: str) -> Regime:

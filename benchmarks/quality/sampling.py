@@ -1,10 +1,9 @@
-"""Pictures and predictions of the trained model, through ComfyUI's own sampling."""
+"""Pictures and clips of a trained model, through ComfyUI's own sampling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import comfy.samplers
 import torch
@@ -52,32 +51,6 @@ def _draw(generators: list[Generator], shape: tuple[int, ...]) -> Tensor:
     return torch.stack([torch.randn(shape, generator=each) for each in generators])
 
 
-def square(tokens: int) -> tuple[int, int, int]:
-    """The latent's shape of a picture with so many tokens a side."""
-    return (codec.CHANNELS, tokens, tokens)
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """One sampling run of a batch.
-
-    states, predictions: (steps, B, *shape), what the model was given in each step and the
-    noise-free picture that it made of it. latent: the result, (B, *shape), scaled as the model
-    sees it.
-    """
-
-    sigmas: Tensor
-    states: Tensor
-    predictions: Tensor
-    latent: Tensor
-
-    def every(self, stride: int) -> Trajectory:
-        """The same run, with only some of its steps known."""
-        levels = [*self.sigmas[:-1:stride], self.sigmas[-1]]
-        kept = self.states[::stride], self.predictions[::stride]
-        return Trajectory(torch.stack(levels), *kept, self.latent)
-
-
 def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
     """(steps + 1,), falling to 0: of more steps the last ones where ``regime`` denoises in part."""
     sampling = model.get_model_object("model_sampling")
@@ -87,50 +60,31 @@ def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
     return levels[-(regime.steps + 1) :]
 
 
-def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Trajectory:
-    """One row a picture, two where ``regime`` guides.
+@torch.inference_mode()
+def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Tensor:
+    """(B, *shape), scaled as the model sees it. One row a picture, two where ``regime`` guides.
 
     Raises RuntimeError where ``regime`` denoises in part and there is nothing to start from.
     """
     if regime.is_partial and batch.start is None:
         raise RuntimeError(f"denoise is {regime.denoise:g}, expected 1: only clips are made anew")
-    states: list[Tensor] = []
-    predictions: list[Tensor] = []
-
-    def record(step: int, denoised: Tensor, state: Tensor, total: int) -> None:
-        states.append(state.clone())
-        predictions.append(denoised.clone())
-
-    sigmas = noise_levels(model, regime)
+    noise = batch.noise()
     options = {"noise_sampler": batch.step_noise()} if regime.draws_noise else {}
-    sampler = comfy.samplers.ksampler(regime.sampler, options)
-    latent = _run(model, batch, sampler, sigmas, regime.cfg, record)
-    return Trajectory(sigmas, torch.stack(states), torch.stack(predictions), latent)
-
-
-def predictions_on(
-    model: ModelPatcher, batch: Batch, plain: Trajectory, cfg: float = 1.0
-) -> Tensor:
-    """What ``model`` makes of the states that another run went through, (steps, B, *shape).
-
-    So an error of one step does not reach the next one.
-    """
-    found: list[Tensor] = []
-
-    def look(
-        denoise: Callable[..., Tensor],
-        x: Tensor,
-        sigmas: Tensor,
-        extra_args: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> Tensor:
-        ones = x.new_ones(len(x))
-        for state, sigma in zip(plain.states, sigmas, strict=False):
-            found.append(denoise(state.to(x), sigma * ones, **(extra_args or {})))
-        return x
-
-    _run(model, batch, comfy.samplers.KSAMPLER(look), plain.sigmas, cfg)
-    return torch.stack(found)
+    latent: Tensor = comfy.samplers.sample(
+        model,
+        noise,
+        [[batch.prompts, {}]],
+        [[batch.nothing, {}]],
+        regime.cfg,
+        model.load_device,
+        comfy.samplers.ksampler(regime.sampler, options),
+        noise_levels(model, regime),
+        model_options=model.model_options,
+        latent_image=torch.zeros_like(noise) if batch.start is None else batch.start,
+        disable_pbar=True,
+        seed=batch.seeds[0],
+    )
+    return model.model.process_latent_in(latent)
 
 
 def pictures(model: ModelPatcher, latent: Tensor) -> Tensor:
@@ -139,32 +93,4 @@ def pictures(model: ModelPatcher, latent: Tensor) -> Tensor:
     ...: nothing for pictures, the frames of clips.
     """
     bands = model.model.process_latent_out(latent)
-    return (codec.join_bands(bands) / 2 + 0.5).clamp(0, 1)
-
-
-@torch.inference_mode()
-def _run(
-    model: ModelPatcher,
-    batch: Batch,
-    sampler: Any,
-    sigmas: Tensor,
-    cfg: float,
-    callback: Callable[[int, Tensor, Tensor, int], None] | None = None,
-) -> Tensor:
-    noise = batch.noise()
-    latent: Tensor = comfy.samplers.sample(
-        model,
-        noise,
-        [[batch.prompts, {}]],
-        [[batch.nothing, {}]],
-        cfg,
-        model.load_device,
-        sampler,
-        sigmas,
-        model_options=model.model_options,
-        latent_image=torch.zeros_like(noise) if batch.start is None else batch.start,
-        callback=callback,
-        disable_pbar=True,
-        seed=batch.seeds[0],
-    )
-    return model.model.process_latent_in(latent)
+    return (codec.join_bands(bands) / 2 + 0.5).clamp(0, 1).cpu()

@@ -10,14 +10,14 @@ from rich.table import Table
 from .. import intervals
 from .report import Report, VariantReport
 
-WIDTH = 180
+WIDTH = 140
 """A narrower terminal breaks its lines, which is better than losing columns."""
 NAME = 26
 """Columns of the names, at least; longer ones are broken."""
 
 
-def _text(value: float | None, how: str, unit: str = "") -> str:
-    return "" if value is None else f"{value:{how}}{unit}"
+def _text(value: float | None, how: str) -> str:
+    return "" if value is None else f"{value:{how}}"
 
 
 def _mean(values: list[float]) -> float | None:
@@ -35,16 +35,9 @@ COLUMNS: dict[str, Column] = {
     "pictures": lambda one: str(len(one.squared_error) or ""),
     "pairs": lambda one: _text(one.pairs, ".0%"),
     "calls": lambda one: _text(one.calls, ".0%"),
-    "speed-up": lambda one: _text(one.speedup, ".2f", "x"),
-    "on SD 1.5": lambda one: _text(one.published, ".2f", "x"),
     "PSNR, dB": _decibels,
     "ST-LPIPS": lambda one: _text(_mean(one.st_lpips), ".4f"),
-    "mean sq. error": lambda one: _text(one.mean_squared_error, ".2e"),
     "flicker": lambda one: _text(_mean(one.flicker), ".2e"),
-    "SSIM": lambda one: _text(_mean(one.ssim), ".3f"),
-    "features": lambda one: _text(_mean(one.features), ".4f"),
-    "KID": lambda one: _text(one.kernel_distance, ".3f"),
-    "step error": lambda one: _text(one.prediction_error, ".2e"),
 }
 
 
@@ -64,8 +57,7 @@ def build_table(report: Report, against: str | None = None) -> Table:
     for heading, _ in filled:
         found.add_column(heading, justify="right")
     for number, one in enumerate(report.variants):
-        name = one.name + (" *" if one.pictures_of else "")
-        found.add_row(name, *(texts[number] for _, texts in filled))
+        found.add_row(one.name, *(texts[number] for _, texts in filled))
     return found
 
 
@@ -92,9 +84,4 @@ def _caption(report: Report) -> str:
     )
     if report.thresholds:
         lines.append("EasyCache: its threshold, and the share of calls that this was to leave")
-    if report.floor is not None:
-        lines.append(f"plain against itself in single precision: {report.floor:.1f} dB")
-    if report.plain_kernel_distance is not None:
-        lines.append(f"KID of plain's own pictures: {report.plain_kernel_distance:.3f}")
-    lines.append("* these pictures were not made: every prediction equals that of a variant above")
     return "\n".join(lines)

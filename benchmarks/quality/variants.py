@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
-from ..trained.places import TEACHERS, find_kind
-from . import flux_variants, unet_variants, wan_variants
-from .patches import PictureVariant
+from functools import partial
+
+from .. import ours, peers
+from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, RATIO
+from ..trained.places import DISTILLED, find_kind
+from .patches import Patch, PictureVariant, downsample, merge, seedless, windows
 from .regimes import Regime
 from .yardsticks import list_fewer_steps, list_steps
 
+FINEST = 1
+"""The trained UNet has self-attention at full latent resolution."""
+MERGE_BY_DEFAULT: Patch = partial(ours.token_merge, setting=MERGE)
+
+ON_UNETS: dict[str, Patch] = {
+    "Token Downsample ×2": downsample(2),
+    "Token Downsample ×2, interleaved": downsample(2, method="interleaved"),
+    "Token Merge 0.2": MERGE_BY_DEFAULT,
+    "Token Merge 0.5": merge(),
+    "Token Merge 0.5, queries": merge(MERGE_QUERIES.target),
+}
+PEERS: dict[str, Patch] = {
+    "ToDo ×2": seedless(partial(peers.todo, setting=DOWNSAMPLE, finest=FINEST)),
+    "tomesd 0.5": partial(peers.tomesd, setting=MERGE_ALL, finest=FINEST),
+    "HyperTile": seedless(partial(peers.hypertile, finest=FINEST)),
+    "TomePatchModel 0.5": seedless(partial(peers.comfyui_tome, ratio=RATIO)),
+}
+"""They know UNets alone."""
+ON_FLUX: dict[str, Patch] = {
+    "Token Downsample ×2, window": windows(2),
+    "Token Downsample ×3, window": windows(3),
+    "Token Downsample ×4, window": windows(4),
+    "Token Downsample ×2": downsample(2),
+    "Token Merge 0.2, window": MERGE_BY_DEFAULT,
+    "Token Merge 0.2, no window": partial(ours.token_merge, setting=MERGE, local_window="off"),
+    "Token Merge 0.5": merge(),
+}
+ON_WAN = ON_FLUX | {"Token Downsample ×2, half the frames": windows(2, temporal_factor=2.0)}
+
 
 def list_variants(model: str, regime: Regime) -> list[PictureVariant]:
-    """In the order of measuring: where time runs out, the last are missing.
+    """Fewer steps, then our nodes, then the peers.
 
     Without EasyCache, whose thresholds have to be found first: see ``yardsticks``.
     """
-    of_kind = {
-        "unet": unet_variants.list_variants,
-        "flux": flux_variants.list_variants,
-        "wan": wan_variants.list_variants,
-    }
-    steps = list_fewer_steps if model in TEACHERS else list_steps
-    return [*steps(regime), *of_kind[find_kind(model)]()]
+    steps = list_fewer_steps if model in DISTILLED else list_steps
+    kind = find_kind(model)
+    of_ours = {"unet": ON_UNETS, "flux": ON_FLUX, "wan": ON_WAN}[kind]
+    of_peers = PEERS if kind == "unet" else {}
+    return [
+        *steps(regime),
+        *(PictureVariant(name, "ours", patch) for name, patch in of_ours.items()),
+        *(PictureVariant(name, "peer", patch) for name, patch in of_peers.items()),
+    ]

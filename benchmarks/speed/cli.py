@@ -12,6 +12,7 @@ from .. import loading, machine
 from ..waiting import waiting
 from .options import parse
 from .results import Results
+from .tables import build_tables
 
 WIDTH = 124
 """Of the tables; a narrower terminal breaks their lines, which is better than losing columns."""
@@ -38,10 +39,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             text = pack(options.pack)
         console.print(text, soft_wrap=True)
         return 0
-    if options.draw:
-        return _report(Results.read(options.draw), options.draw, console)
-    if options.part == "cost":
-        return _count(options, console)
+    if options.show:
+        return _report(Results.read(options.show), options.show, console)
     with waiting(console, "Importing ComfyUI"):
         loading.load(options.device)
         _check_device(options.device)
@@ -64,18 +63,6 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     return 130 if interrupted else code
 
 
-def _count(options: argparse.Namespace, console: Console) -> int:
-    """Not on the machine's own device: nothing is computed."""
-    with waiting(console, "Importing ComfyUI"):
-        loading.load("cpu")
-        from .cost import command
-    out = options.out or RESULTS / "cost"
-    command.run(out, console, quick=options.quick)
-    if out == RESULTS / "cost":
-        command.update(loading.ROOT / "docs" / "speed.md", out)
-    return 0
-
-
 def _check_device(device: str) -> None:
     import torch
 
@@ -84,24 +71,11 @@ def _check_device(device: str) -> None:
 
 
 def _report(results: Results, out: Path, console: Console) -> int:
-    """Tables on the terminal and in a file, plots where matplotlib is installed."""
-    from .tables import build_tables
-
+    """Tables on the terminal and in a file."""
     tables = build_tables(results)
     console.print(tables)
     with open(out / "tables.txt", "w", encoding="utf-8") as file:
         Console(file=file, width=WIDTH).print(tables)
     console.print(f"Numbers: {out / 'results.json'}", soft_wrap=True)
-    try:
-        from .plots import draw
-    except ImportError:
-        console.print(
-            f"No matplotlib here: `python -m devtools bench --draw {out}` draws elsewhere"
-        )
-    else:
-        with waiting(console, "Drawing"):
-            files = draw(results, out)
-        for file_ in files:
-            console.print(f"Plot: {file_}", soft_wrap=True)
     failed = [one for case in results.cases for one in case.measured if one.failed]
     return 1 if any(one.kind == "ours" for one in failed) else 0

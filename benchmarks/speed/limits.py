@@ -11,8 +11,8 @@ from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY
 from token_merge.tome_core import Stream
 from torch import Tensor
 
+from ..attention_watch import find_tokens_dim
 from ..settings import Setting, is_finest
-from .attention_watch import tokens_dim
 
 MISSING = "benchmark_tokens_cut_off"
 
@@ -64,7 +64,7 @@ def with_picture_cut_off(model: ModelPatcher, setting: Setting, stream: Stream) 
         heads: int,
         **options: Any,
     ) -> Tensor:
-        dim = tokens_dim(options)
+        dim = find_tokens_dim(options)
         if k.shape[dim] != stream.length:
             return attention(q, k, v, heads, **options)  # to the prompt
         fewer = (q.narrow(dim, 0, queries), k.narrow(dim, 0, keys), v.narrow(dim, 0, keys))

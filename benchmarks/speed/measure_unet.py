@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from comfy.model_patcher import ModelPatcher
-
 from .environment import Environment
-from .model_runs import make_runner
-from .sampling import Request
-from .session import Runner, Session
+from .model_runs import make_replaying_runner, make_runner
+from .results import Case
+from .session import Session
 from .unets import UNETS
-from .variants import Variant, list_variants
+from .variants import list_for_unet
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What is measured of one size.
-
-    tier: most of the variants' tiers. warm_up: see ``Session.measure``.
-    """
+    """side: in pixels. warm_up: see ``Session.measure``."""
 
     side: int
     rounds: int
-    tier: int
     warm_up: bool = True
 
 
@@ -35,22 +29,30 @@ def measure(
     pictures: Sequence[Picture],
     environment: Environment,
     *,
-    part: str = "unet",
-    note: str = "",
-    choose: Callable[[int, int], list[Variant]] = list_variants,
-    make: Callable[[ModelPatcher, Variant, Request], Runner] = make_runner,
+    replayed: bool = False,
 ) -> None:
     """Every variant on the UNet ``name``, one case per picture, all on the same weights.
 
-    choose: gives the variants for the finest layer's downsampling and the most tier. make: how one
-    of them is measured.
+    replayed: as CUDA graphs, without the peers, whose code was not written to be captured.
     """
     unet = UNETS[name]
     model = unet.build(environment)
+    listed = list_for_unet(unet.finest)
+    make = make_runner
+    if replayed:
+        listed = [each for each in listed if each.kind != "peer"]
+        make = make_replaying_runner
     for picture in pictures:
         request = unet.request(picture.side, environment)
-        case = unet.case(part, request, environment, note)
-        runners = [make(model, variant, request) for variant in choose(unet.finest, picture.tier)]
+        case = Case(
+            "graph" if replayed else "unet",
+            unet.name_in(environment),
+            request.height,
+            request.width,
+            request.rows,
+            environment.dtype_name,
+        )
+        runners = [make(model, variant, request) for variant in listed]
         session.measure(case, runners, picture.rounds, warm_up=picture.warm_up)
     del model
     gc.collect()

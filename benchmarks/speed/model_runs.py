@@ -2,89 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from comfy.model_patcher import ModelPatcher
 
-from .clocks import Clock, seconds_now
 from .memory import peak_memory
 from .results import Measured
-from .sampling import Request, Timing, run, with_lengths_noted
+from .sampling import Request, run, run_replayed, with_lengths_noted
 from .session import Runner
 from .variants import Variant
 
+REPLAYS = 10
+
 
 def make_runner(
-    model: ModelPatcher,
-    variant: Variant,
-    request: Request,
-    *,
-    hooks: bool = True,
-    clock: Clock = seconds_now,
+    model: ModelPatcher, variant: Variant, request: Request, calls: int = 1
 ) -> Runner:
-    """Measures ``variant`` of ``model``; both are made once and used for every round."""
-    patched, measured = variant.patch(model), begin(variant)
+    """Measures ``variant`` of ``model``, which is made once and used for every round.
 
-    def inspect() -> Timing:
-        watched, lengths = with_lengths_noted(patched, request.rows) if hooks else (patched, {})
-        with peak_memory(model.load_device) as peak:
-            timing = run(watched, request, steps=variant.steps, hooks=hooks, clock=clock)
-        measured.peak_bytes = peak.bytes
-        calls = {sizes: count // variant.steps for sizes, count in lengths.items()}
-        measured.lengths = [[*sizes, count] for sizes, count in sorted(calls.items())][::-1]
-        return timing
-
-    def again(number: int, hooks: bool = hooks) -> Timing:
-        steps = variant.steps
-        return run(patched, request, first=number, steps=steps, hooks=hooks, clock=clock)
-
-    return time_hooks_apart(Runner(measured, inspect, again), model, partial(again, hooks=False))
-
-
-def begin(variant: Variant) -> Measured:
-    """Of ``variant``, without a number yet."""
-    setting = variant.setting.name if variant.setting else None
-    return Measured(variant.name, variant.kind, setting)
-
-
-def with_peak_noted(
-    model: ModelPatcher,
-    measured: Measured,
-    watched: Callable[[int], Timing],
-    timed: Callable[[int], Timing],
-) -> Runner:
-    """The peak of memory is that of the first round.
-
-    watched, timed: as ``Runner.again``, with and without the time in hooks.
+    calls: in one call of the model, which the seconds are divided by.
     """
+    patched, measured = variant.patch(model), _begin(variant)
 
-    def inspect() -> Timing:
+    def inspect() -> float:
+        watched, lengths = with_lengths_noted(patched, request)
         with peak_memory(model.load_device) as peak:
-            timing = watched(0)
+            seconds = run(watched, request)
         measured.peak_bytes = peak.bytes
-        return timing
+        measured.lengths = [[*sizes, lengths[sizes]] for sizes in sorted(lengths, reverse=True)]
+        return seconds / calls
 
-    return time_hooks_apart(Runner(measured, inspect, watched), model, timed)
+    def again(number: int) -> float:
+        return run(patched, request, number) / calls
+
+    return Runner(measured, inspect, again)
 
 
-def time_hooks_apart(
-    runner: Runner, model: ModelPatcher, without_hooks: Callable[[int], Timing]
-) -> Runner:
-    """On a GPU, the time in hooks is measured in the first round alone.
+def make_replaying_runner(model: ModelPatcher, variant: Variant, request: Request) -> Runner:
+    """The same of calls that are replayed as CUDA graphs: a GPU never waits for the processor."""
+    patched = variant.patch(model)
+    replays = REPLAYS if model.load_device.type == "cuda" else 1
 
-    To record it takes as long as some hooks do, and a GPU that waits for the processor shows it.
+    def inspect() -> float:
+        """As every run: it compiles kernels, which a capture must not."""
+        return run(patched, request)
 
-    without_hooks: as ``Runner.again``, and records nothing.
-    """
-    if model.load_device.type != "cuda":
-        return runner
+    def again(number: int) -> float:
+        return run_replayed(patched, request, number, replays)
 
-    def inspect() -> Timing:
-        without_hooks(0)  # what is done once in a process is in no hook's time then
-        timing = runner.inspect()
-        if timing.hooks is not None:
-            runner.measured.hook_seconds.append(timing.hooks)
-        return timing
+    return Runner(_begin(variant), inspect, again)
 
-    return Runner(runner.measured, inspect, without_hooks)
+
+def _begin(variant: Variant) -> Measured:
+    """Without a number yet."""
+    return Measured(variant.name, variant.kind, variant.setting and variant.setting.name)

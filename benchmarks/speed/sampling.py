@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,30 +17,25 @@ from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
-from .clocks import Clock, Stopwatch, seconds_now
-from .graphs import time_replays
+from ..attention_watch import find_tokens_dim, watch_attention
 
 SCHEDULE_STEPS = 20
 """Of the schedule that the noise levels of all measurements are taken from."""
 
 PROMPT_TOKENS = 77
 
-KEY = "benchmark"
-HOOKS = ("attn1_patch", "attn1_output_patch", "attn2_patch", "attn2_output_patch")
-
 
 @dataclass(frozen=True)
 class Request:
     """What one model call computes.
 
-    height, width: of the picture. images: of one batch. guided: prompt and negative prompt in one
-    call, so twice as many rows. context: channels of the prompt; pooled: of its summary.
-    channels, frames: of the latent; None: it is a picture's and has no frames.
+    height, width: of the picture. guided: prompt and negative prompt in one call, so two rows.
+    context: channels of the prompt; pooled: of its summary. channels, frames: of the latent; None:
+    it is a picture's and has no frames.
     """
 
     height: int
     width: int
-    images: int = 1
     guided: bool = False
     context: int = 768
     prompt_tokens: int = PROMPT_TOKENS
@@ -49,151 +45,114 @@ class Request:
 
     @property
     def rows(self) -> int:
-        return self.images * (2 if self.guided else 1)
+        return 2 if self.guided else 1
 
     @property
     def latent_size(self) -> tuple[int, ...]:
         """(B, C, H, W), or (B, C, F, H, W)."""
         frames = () if self.frames is None else (self.frames,)
         sides = (math.ceil(self.height / 8), math.ceil(self.width / 8))
-        return (self.images, self.channels, *frames, *sides)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Means over the model calls of one run. hooks: seconds in attention patches."""
-
-    seconds: float
-    hooks: float | None
+        return (1, self.channels, *frames, *sides)
 
 
 class CallError(RuntimeError):
     """The model was not called as the measurement says, or its result is not finite."""
 
 
-def run(
-    model: ModelPatcher,
-    request: Request,
-    *,
-    first: int = 0,
-    steps: int = 1,
-    hooks: bool = True,
-    clock: Clock = seconds_now,
-) -> Timing:
-    """Sample ``steps`` steps and time the model calls, everything that a node wraps around them
-    included.
+def run(model: ModelPatcher, request: Request, first: int = 0) -> float:
+    """Sample one step; the seconds of its model call, with everything that a node wraps around it.
 
     first: where in the middle of the schedule to start; calls at another noise level decide anew.
-    hooks: also time the attention patches; they must then not be compiled. clock: of the calls.
     Raises CallError.
     """
     device = model.load_device
     clone = model.clone()
-    watch = Stopwatch(device)
-    calls: list[float] = []
+    timed: list[float] = []
     rows: list[int] = []
 
-    def timed_call(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
-        start = clock(device)
+    def time_call(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
+        start = seconds_now(device)
         result = apply_model(call["input"], call["timestep"], **call["c"])
-        calls.append(clock(device) - start)
+        timed.append(seconds_now(device) - start)
         rows.append(len(call["input"]))
         return result
 
-    def time_hooks(executor: WrapperExecutor, *args: Any, **kwargs: Any) -> Tensor:
-        *before, options = args
-        patches = dict(options.get("patches", {}))
-        for name in HOOKS:
-            patches[name] = [watch.timed(patch) for patch in patches.get(name, ())]
-        return executor(*before, {**options, "patches": patches}, **kwargs)
-
-    clone.set_model_unet_function_wrapper(timed_call)
-    if hooks:
-        clone.add_wrapper_with_key(WrappersMP.APPLY_MODEL, KEY, time_hooks)
-    _check(sample(clone, request, first, steps), rows, request, steps)
-    return Timing(sum(calls) / steps, watch.seconds() / steps if hooks else None)
+    clone.set_model_unet_function_wrapper(time_call)
+    _check(sample(clone, request, first), rows, request)
+    return timed[0]
 
 
-def run_in_a_row(model: ModelPatcher, request: Request, steps: int) -> Timing:
-    """Sample ``steps`` steps, timed from the first model call to the end of the last.
+def run_replayed(model: ModelPatcher, request: Request, first: int, replays: int) -> float:
+    """Sample one step whose model call is captured as a CUDA graph; the seconds of a replay.
 
-    In between nothing here waits for the device. Raises CallError.
+    Of the diffusion model: around it ComfyUI copies its noise levels from the processor. On a CPU,
+    which has no such graphs, the call is repeated.
+    Raises CallError, and RuntimeError where the call waits for the GPU.
     """
     device = model.load_device
-    clone = model.clone()
-    began: list[float] = []
-    rows: list[int] = []
-
-    def note(apply_model: Callable[..., Tensor], call: dict[str, Any]) -> Tensor:
-        if not began:
-            began.append(seconds_now(device))
-        rows.append(len(call["input"]))
-        return apply_model(call["input"], call["timestep"], **call["c"])
-
-    clone.set_model_unet_function_wrapper(note)
-    latent = sample(clone, request, 0, steps)
-    seconds = seconds_now(device) - began[0]
-    _check(latent, rows, request, steps)
-    return Timing(seconds / steps, None)
-
-
-def run_replayed(model: ModelPatcher, request: Request, *, first: int = 0, replays: int) -> Timing:
-    """Sample one step whose model call is captured as a CUDA graph, and time its replays.
-
-    Of the diffusion model: around it ComfyUI copies its noise levels from the processor.
-    first: as in ``run``. Raises CallError, and RuntimeError where the call cannot be captured.
-    """
     clone = model.clone()
     timed: list[float] = []
     rows: list[int] = []
 
     def replay(executor: WrapperExecutor, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        again = partial(executor, x, *args, **kwargs)
-        result, seconds = time_replays(again, model.load_device, replays)
-        timed.append(seconds)
+        # Once before: what it computes once and keeps must not be captured.
+        result: Tensor = executor(x, *args, **kwargs)
+        again: Callable[[], object] = partial(executor, x, *args, **kwargs)
+        if device.type == "cuda":
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                result = executor(x, *args, **kwargs)
+            again = graph.replay
+            again()
+        start = seconds_now(device)
+        for _ in range(replays):
+            again()
+        timed.append((seconds_now(device) - start) / replays)
         rows.append(len(x))
         return result
 
-    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, KEY, replay)
-    latent = sample(clone, request, first, 1)
-    _check(latent, rows, request, 1)
-    return Timing(timed[0], None)
+    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "benchmark", replay)
+    _check(sample(clone, request, first), rows, request)
+    return timed[0]
 
 
-def _check(latent: Tensor, rows: list[int], request: Request, steps: int) -> None:
+def seconds_now(device: torch.device) -> float:
+    """Wall-clock seconds once the device has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def _check(latent: Tensor, rows: list[int], request: Request) -> None:
     """Raises CallError. rows: of each call of the model."""
-    if rows != [request.rows] * steps:
-        raise CallError(f"the model was called with {rows} rows, expected {request.rows} per step")
+    if rows != [request.rows]:
+        raise CallError(f"the model was called with {rows} rows, expected {request.rows}")
     if not latent.isfinite().all():
         raise CallError("the model's output is not finite")
 
 
 def with_lengths_noted(
-    model: ModelPatcher, rows: int
+    model: ModelPatcher, request: Request
 ) -> tuple[ModelPatcher, Counter[tuple[int, int]]]:
     """A clone that counts how often self-attention gets how many (queries, keys); the counter.
 
-    rows: of a model call. Where a node splits them into tiles or groups, the queries of all of them
-    count, and the keys that each query reads.
+    Where a node splits them into tiles or groups, the queries of all of them count, and the keys
+    that each query reads.
     """
     lengths: Counter[tuple[int, int]] = Counter()
-    options = model.model_options["transformer_options"]
-    inner = options.get("optimized_attention_override")
 
-    def note(attention: Callable[..., Tensor], q: Tensor, k: Tensor, *args: Any, **kw: Any) -> Any:
-        if k.shape[1] != PROMPT_TOKENS:
-            queries = q.shape[1] * q.shape[0] // rows
-            lengths[queries, k.shape[1] * k.shape[0] // q.shape[0]] += 1
-        return inner(attention, q, k, *args, **kw) if inner else attention(q, k, *args, **kw)
+    def note(q: Tensor, k: Tensor, options: Mapping[str, Any]) -> None:
+        dim = find_tokens_dim(options)
+        if k.shape[dim] != request.prompt_tokens:
+            queries = q.shape[dim] * q.shape[0] // request.rows
+            lengths[queries, k.shape[dim] * k.shape[0] // q.shape[0]] += 1
 
-    clone = model.clone()
-    clone.model_options["transformer_options"]["optimized_attention_override"] = note
-    return clone, lengths
+    return watch_attention(model, note), lengths
 
 
 @torch.inference_mode()
-def sample(model: ModelPatcher, request: Request, first: int = 0, steps: int = 1) -> Tensor:
-    """The latents after ``steps`` steps of ComfyUI's sampling from a fixed seed and prompt."""
+def sample(model: ModelPatcher, request: Request, first: int = 0) -> Tensor:
+    """The latents after one step of ComfyUI's sampling from a fixed seed and prompt."""
     sampling = model.get_model_object("model_sampling")
     schedule = comfy.samplers.calculate_sigmas(sampling, "normal", SCHEDULE_STEPS)
     first = SCHEDULE_STEPS // 4 + first % (SCHEDULE_STEPS // 2)
@@ -213,7 +172,7 @@ def sample(model: ModelPatcher, request: Request, first: int = 0, steps: int = 1
         noise,
         4.0 if request.guided else 1.0,
         comfy.samplers.sampler_object("euler"),
-        schedule[first : first + steps + 1],
+        schedule[first : first + 2],
         *prompts,
         torch.zeros_like(noise),
         disable_pbar=True,

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .results import Case, Measured, Results
-from .sampling import Timing
 
 
 @dataclass(frozen=True)
@@ -20,12 +19,12 @@ class Runner:
     """How one variant of a case is measured.
 
     inspect: one run that fills in all of ``measured`` that is no time. again: one run of the
-    given round.
+    given round. Both give seconds.
     """
 
     measured: Measured
-    inspect: Callable[[], Timing]
-    again: Callable[[int], Timing]
+    inspect: Callable[[], float]
+    again: Callable[[int], float]
 
 
 @dataclass
@@ -62,20 +61,13 @@ class Session:
         self.progress.stop()
 
     def measure(
-        self,
-        case: Case,
-        runners: Sequence[Runner],
-        rounds: int,
-        *,
-        warm_up: bool = True,
-        is_enough: Callable[[Case], bool] = lambda _: False,
+        self, case: Case, runners: Sequence[Runner], rounds: int, *, warm_up: bool = True
     ) -> None:
         """Measure ``runners`` into ``case`` and keep it after every round.
 
         warm_up: the first round, which records memory and lengths too, is not counted. Where a
         call takes long, one call of the first variant is enough: it pays for what is done once in
         a process, and the recording costs all variants the same few milliseconds.
-        is_enough: asked after each round whether what was measured will do.
         """
         if self.is_late(0):
             self.console.print(f"{case.name}: left out, the time is up", highlight=False)
@@ -94,7 +86,7 @@ class Session:
                 self.progress.advance(task)
             self.results.put(case)
             self.results.write(self.out)
-            if self.is_late(time.monotonic() - start) or is_enough(case):
+            if self.is_late(time.monotonic() - start):
                 break
         self.progress.update(task, visible=False)
         counted = max((len(one.seconds) for one in case.measured), default=0)
@@ -108,11 +100,9 @@ class Session:
 def _measure_once(runner: Runner, number: int, *, first: bool, counted: bool) -> None:
     """A failure is a result: it is noted and the other variants go on."""
     try:
-        timing = runner.inspect() if first else runner.again(number)
+        seconds = runner.inspect() if first else runner.again(number)
     except (RuntimeError, NotImplementedError) as error:
         runner.measured.failed = str(error).splitlines()[0][:200]
         return
     if counted:
-        runner.measured.seconds.append(timing.seconds)
-        if timing.hooks is not None:
-            runner.measured.hook_seconds.append(timing.hooks)
+        runner.measured.seconds.append(seconds)

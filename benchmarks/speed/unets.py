@@ -10,7 +10,6 @@ from comfy.model_patcher import ModelPatcher
 
 from ..random_models import build_model
 from .environment import Environment
-from .results import Case
 from .sampling import Request
 
 COMMON: dict[str, Any] = {
@@ -93,22 +92,10 @@ class Unet:
     def name_in(self, environment: Environment) -> str:
         return f"{self.name} (narrow)" if environment.narrow else self.name
 
-    def request(self, side: int, environment: Environment, images: int = 1) -> Request:
+    def request(self, side: int, environment: Environment) -> Request:
         """side: pixels of a square picture."""
         context = self.config_in(environment)["context_dim"]
-        return Request(side, side, images, environment.guided, context)
-
-    def case(self, part: str, request: Request, environment: Environment, note: str = "") -> Case:
-        """Nothing is measured in it yet."""
-        return Case(
-            part=part,
-            model=self.name_in(environment),
-            height=request.height,
-            width=request.width,
-            rows=request.rows,
-            dtype=environment.dtype_name,
-            note=note,
-        )
+        return Request(side, side, guided=environment.guided, context=context)
 
 
 UNETS = {

@@ -10,91 +10,83 @@ from typing import Literal
 from comfy.model_patcher import ModelPatcher
 
 from .. import ours, peers, settings
-from ..settings import Setting
-from . import limits
+from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, Setting
+from . import limits, windows
+from .diffusion_transformers import Clip
+from .windows import WINDOWS, WINDOWS_2, WINDOWS_MERGE
 
 Kind = Literal["plain", "limit", "ours", "peer"]
+Patch = Callable[[ModelPatcher], ModelPatcher]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to run a model.
-
-    setting: what it is compared within; None where its token counts are its own. tier: 1 is
-    measured always, 2 where a call is cheap, 3 when asked for. steps: model calls in one
-    measurement, for what is kept over steps.
+    """One way to run a model. setting: what it is compared within; None where its token counts are
+    its own.
     """
 
     name: str
     kind: Kind
-    patch: Callable[[ModelPatcher], ModelPatcher]
+    patch: Patch
     setting: Setting | None = None
-    tier: int = 1
-    steps: int = 1
-
-    @property
-    def key(self) -> str:
-        return f"{self.setting.name if self.setting else 'all tokens'}: {self.name}"
 
 
 PLAIN = Variant("plain", "plain", ModelPatcher.clone)
 
 
-def list_variants(finest: int, most_tier: int = 3) -> list[Variant]:
+def list_for_unet(finest: int) -> list[Variant]:
     """Plain, then each setting with its limit, ours and the peers.
 
     finest: downsampling of the finest resolution at which the model has self-attention.
     """
-    found = [PLAIN, *_merging(finest), *_downsampling(finest)]
-    found.append(Variant("HyperTile", "peer", partial(peers.hypertile, finest=finest), tier=2))
-    return [variant for variant in found if variant.tier <= most_tier]
 
+    def limit(setting: Setting) -> Variant:
+        cut = partial(limits.with_tokens_cut_off, setting=setting, finest=finest)
+        return Variant("limit", "limit", cut, setting)
 
-def _merging(finest: int) -> list[Variant]:
-    found: list[Variant] = []
-    first, *others = ours.list_options("matching")
-    found.append(_limit(settings.MERGE, finest, 1))
-    found.append(_ours(f"ours, {first}", settings.MERGE, 1))
-    for setting in (settings.MERGE_ALL, settings.MERGE_KEYS, settings.MERGE_QUERIES):
-        main = setting is settings.MERGE_ALL
-        tier = 1 if main else 3
-        found.append(_limit(setting, finest, tier))
-        ours_first = tier if setting is not settings.MERGE_QUERIES else 2
-        found.append(_ours(f"ours, {first}", setting, ours_first, matching=first))
-        if main:
-            for steps in (1, 4):
-                name = f"ours, {first}, refresh_steps {steps}"
-                kept = {"matching": first, "refresh_steps": steps}
-                found.append(_ours(name, setting, 3, steps, **kept))
-        found += [_ours(f"ours, {other}", setting, 3, matching=other) for other in others]
-        tomesd = partial(peers.tomesd, setting=setting, finest=finest)
-        found.append(Variant("tomesd", "peer", tomesd, setting, tier))
+    def merge(setting: Setting) -> Variant:
+        return Variant("ours", "ours", partial(ours.token_merge, setting=setting), setting)
+
+    found = [PLAIN]
+    for setting in (MERGE, MERGE_ALL):
+        found += [limit(setting), merge(setting)]
+    tomesd = partial(peers.tomesd, setting=MERGE_ALL, finest=finest)
+    found += [Variant("tomesd", "peer", tomesd, MERGE_ALL), merge(MERGE_QUERIES)]
     if finest == 1:  # it reduces no layer of a model without self-attention at full resolution
         tome = partial(peers.comfyui_tome, ratio=settings.RATIO)
-        found.append(Variant("TomePatchModel", "peer", tome, settings.MERGE_QUERIES, 2))
-    return found
+        found.append(Variant("TomePatchModel", "peer", tome, MERGE_QUERIES))
+    downsample = partial(ours.token_downsample, setting=DOWNSAMPLE)
+    todo = partial(peers.todo, setting=DOWNSAMPLE, finest=finest)
+    return [
+        *found,
+        limit(DOWNSAMPLE),
+        *(
+            Variant(f"ours, {method}", "ours", partial(downsample, method=method), DOWNSAMPLE)
+            for method in ("stratified", "interleaved")
+        ),
+        Variant("ToDo", "peer", todo, DOWNSAMPLE),
+        Variant("HyperTile", "peer", partial(peers.hypertile, finest=finest)),
+    ]
 
 
-def _downsampling(finest: int) -> list[Variant]:
-    found: list[Variant] = []
-    for setting, tier in ((settings.DOWNSAMPLE_2, 1), (settings.DOWNSAMPLE_4, 3)):
-        todo = partial(peers.todo, setting=setting, finest=finest)
-        node = partial(ours.token_downsample, setting=setting, method="stratified")
-        interleaved = partial(node, method="interleaved")
-        found += [
-            _limit(setting, finest, tier),
-            Variant("ours", "ours", node, setting, tier),
-            Variant("ours, interleaved", "ours", interleaved, setting, tier),
-            Variant("ToDo", "peer", todo, setting, tier),
-        ]
-    return found
-
-
-def _limit(setting: Setting, finest: int, tier: int) -> Variant:
-    patch = partial(limits.with_tokens_cut_off, setting=setting, finest=finest)
-    return Variant("limit", "limit", patch, setting, tier)
-
-
-def _ours(name: str, setting: Setting, tier: int, steps: int = 1, **inputs: object) -> Variant:
-    patch = partial(ours.token_merge, setting=setting, **inputs)
-    return Variant(name, "ours", patch, setting, tier, steps)
+def list_for_transformer(clip: Clip) -> list[Variant]:
+    """Plain, then both nodes without and with local windows, each with its limit unless calls are
+    long.
+    """
+    found = [PLAIN]
+    for setting, node in (
+        (MERGE, partial(ours.token_merge, local_window="off")),
+        (MERGE_ALL, ours.token_merge),
+        # Local windows have other token counts than the limit.
+        (DOWNSAMPLE, partial(ours.token_downsample, method="stratified", local_window="off")),
+    ):
+        cut = partial(limits.with_picture_cut_off, setting=setting, stream=clip.stream)
+        found.append(Variant("limit", "limit", cut, setting))
+        found.append(Variant("ours", "ours", partial(node, setting=setting), setting))
+    for setting in WINDOWS:
+        if setting in (WINDOWS_2, WINDOWS_MERGE):
+            cut_out = partial(windows.with_tiles_cut_out, setting=setting, stream=clip.stream)
+            found.append(Variant("limit", "limit", cut_out, setting))
+        of_windows = partial(windows.with_windows, setting=setting)
+        found.append(Variant("ours", "ours", of_windows, setting))
+    return [each for each in found if not (clip.is_long and each.kind == "limit")]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.attention_call import Attention, AttentionCall
+from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY, Attention, AttentionCall
 from token_merge.nodes.hooks.transformer.attention import Block
 from token_merge.tome_core import (
     DownsampleSettings,
@@ -17,11 +18,11 @@ from token_merge.tome_core import (
     WindowPlan,
     plan_layer,
 )
+from token_merge.tome_core.tokens import join_heads
 from torch import Tensor
 
 from .. import ours
 from ..settings import MERGE, Setting
-from .self_attention import replace_self_attention
 
 SIDE = Block.local_window
 """Of the window, in tokens: the node's choice on transformers."""
@@ -48,16 +49,22 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
     plan = plan_windows(setting, stream, torch.device("cpu"))
     tiles, keys = len(plan.queries), plan.slots
 
-    def cut(attention: Attention, call: AttentionCall) -> Tensor:
+    def cut(attention: Attention, *args: Any, **options: Any) -> Tensor:
+        call = AttentionCall.read(*args, **options)
+        if call.k.shape[2] != stream.length:
+            return attention(*args, **options)  # to the prompt
         size = stream.length // tiles
         tiled = call.q[0, :, : size * tiles].unflatten(1, (tiles, size)).transpose(0, 1)
         fewer = (x[:, :, :keys].expand(tiles, -1, -1, -1) for x in (call.k, call.v))
         shapes = {"skip_reshape": True, "skip_output_reshape": True}
         parts = attention(tiled, *fewer, call.heads, **shapes, **call.options)  # (T, H, Q, D)
         out = parts.transpose(0, 1).flatten(1, 2)[None]  # (1, H, T·Q, D)
-        return torch.cat([out, out[:, :, : stream.length - size * tiles]], dim=2)
+        out = torch.cat([out, out[:, :, : stream.length - size * tiles]], dim=2)
+        return out if call.skip_output_reshape else join_heads(out)
 
-    return replace_self_attention(model, stream, cut)
+    clone = model.clone()
+    clone.model_options["transformer_options"][OVERRIDE_KEY] = cut
+    return clone
 
 
 def plan_windows(setting: Setting, stream: Stream, device: torch.device) -> WindowPlan:

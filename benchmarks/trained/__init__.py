@@ -1,1 +1,1 @@
-"""Small diffusion models that were trained here: how they are built, trained and loaded."""
+"""Small diffusion models that were trained here: how they are built, loaded and prompted."""

@@ -1,64 +1,50 @@
-"""Clips drawn once and kept in the cache, and the batches that training takes from them.
-
-What ``dataset.py`` is for pictures.
-"""
+"""Drawn clips as the video model sees them: some that were not used in training."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
-from . import codec, drawings, moving_scenes
-from .motion import FRAMES
-from .recipe import Stage
+from . import moving_scenes
+from .moving_scenes import MovingScene
 
-COUNT = 3000
 SIDE = 72
-"""Of a kept frame; a random square of CROP is taken from it, the same in all frames."""
+"""Of a drawn frame; a random square of ``CROP`` is taken from it, the same in all frames."""
 CROP = 64
-VERSION = 1
-"""Of the drawing code: another number draws anew."""
+HELD_OUT_SEED = 1
+"""Training had another one."""
 
 
-@dataclass(frozen=True)
-class Clips:
-    """pixels: (count, FRAMES, SIDE, SIDE, 3) uint8. mirrors: (count,) bool."""
-
-    pixels: Tensor
-    captions: list[str]
-    mirrors: Tensor
-
-    def batch(self, rows: Tensor, stage: Stage, generator: torch.Generator) -> Tensor:
-        """Clips as long and as large as ``stage`` has them, (B, 3, F, H, W) in [-1, 1]."""
-        return self.crops(rows, stage.tokens * codec.PIXELS_PER_TOKEN, stage.frames, generator)
-
-    def largest(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Whole clips in crops that are not shrunk, (B, 3, FRAMES, CROP, CROP)."""
-        return self.crops(rows, CROP, FRAMES, generator)
-
-    def crops(self, rows: Tensor, side: int, frames: int, generator: torch.Generator) -> Tensor:
-        """Some frames in a row of each clip, cropped and perhaps mirrored.
-
-        (len(rows), 3, frames, side, side) in [-1, 1].
-        """
-        count = len(rows)
-        firsts = torch.randint(FRAMES - frames + 1, (count,), generator=generator).tolist()
-        offsets = torch.randint(SIDE - CROP + 1, (count, 2), generator=generator).tolist()
-        mirrored = (torch.rand(count, generator=generator) < 0.5) & self.mirrors[rows]
-        picked = torch.stack(
-            [
-                self.pixels[row, first : first + frames, top : top + CROP, left : left + CROP]
-                for row, first, (top, left) in zip(rows.tolist(), firsts, offsets, strict=True)
-            ]
-        )  # (B, F, CROP, CROP, 3)
-        return drawings.mirror_and_shrink(picked, mirrored, side)
+def draw_held_out(count: int, word: str = "") -> list[MovingScene]:
+    """The first clips with this word in their caption."""
+    rng = np.random.default_rng(HELD_OUT_SEED)
+    found: list[MovingScene] = []
+    while len(found) < count:
+        scene = moving_scenes.draw(rng, SIDE)
+        if word in scene.caption:
+            found.append(scene)
+    return found
 
 
-def load(folder: Path, count: int, seed: int) -> Clips:
-    """The clips of this count and seed, drawn where they are not kept yet."""
-    place = folder / f"clips-{VERSION}-{count}-{seed}.npz"
-    return Clips(*drawings.load(place, partial(moving_scenes.draw, side=SIDE), count, seed))
+def crop(scenes: Sequence[MovingScene], side: int, generator: torch.Generator) -> Tensor:
+    """Each cropped, perhaps mirrored, and shrunk: (B, 3, F, side, side) in [-1, 1]."""
+    count = len(scenes)
+    torch.randint(1, (count,), generator=generator)  # as training drew where a clip begins
+    offsets = torch.randint(SIDE - CROP + 1, (count, 2), generator=generator).tolist()
+    mirrored = torch.rand(count, generator=generator) < 0.5
+    cropped = [
+        torch.from_numpy(scene.pixels[:, top : top + CROP, left : left + CROP])
+        for scene, (top, left) in zip(scenes, offsets, strict=True)
+    ]
+    frames = rearrange(torch.stack(cropped), "b f h w c -> b f c h w").float() / 127.5 - 1
+    mirrored &= torch.tensor([scene.mirrors for scene in scenes])
+    frames = torch.where(mirrored.view(-1, 1, 1, 1, 1), frames.flip(-1), frames)
+    flat = frames.flatten(0, 1)  # (B·F, 3, CROP, CROP)
+    if side != CROP:
+        flat = F.interpolate(flat, (side, side), mode="bilinear", antialias=True)
+    return rearrange(flat, "(b f) c h w -> b c f h w", b=count)

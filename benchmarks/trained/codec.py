@@ -37,11 +37,3 @@ def join_bands(latent: Tensor) -> Tensor:
     mixed = rearrange(latent, "b (i c) ... h w -> b i c ... h w", i=4)
     cells = torch.einsum("ji,bj...->bi...", HAAR.to(latent), mixed)
     return rearrange(cells, "b (y x) c ... h w -> b c ... (h y) (w x)", y=2, x=2)
-
-
-def measure_scales(pictures: Tensor) -> Tensor:
-    """Factors of the twelve channels, from pictures in [-1, 1]: (B, 3, ..., H, W) -> (12,)."""
-    bands = split_bands(pictures)
-    spread = bands.std(dim=(0, *range(2, bands.ndim))).unflatten(0, (4, 3)).mean(1)  # (4,)
-    factors = 1 / (spread * spread[0]).sqrt()
-    return factors.repeat_interleave(3)

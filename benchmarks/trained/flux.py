@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, ClassVar
 
 import comfy.supported_models
-import torch
-from torch import Generator, nn
 
 from . import codec, text
 from .latent import Latent
@@ -50,15 +47,3 @@ class FluxShape:
             "guidance_embed": False,
             "txt_ids_dims": [],
         }
-
-    def fill(self, network: nn.Module, generator: Generator) -> None:
-        """As ``UNetShape.fill``: modulations start as nothing, and so do their gates."""
-        for name, weight in network.named_parameters():
-            if weight.ndim == 1:
-                value = torch.full(weight.shape, 0.0 if name.endswith("bias") else 1.0)
-            elif name.endswith(("mod.lin.weight", "modulation.lin.weight")) or "final" in name:
-                value = torch.zeros(weight.shape)
-            else:
-                value = torch.randn(weight.shape, generator=generator, device=generator.device)
-                value /= sqrt(weight.shape[1])
-            weight.data.copy_(value)

@@ -14,7 +14,7 @@ from .unet import UNetShape
 from .wan import WanShape
 
 Shape = UNetShape | FluxShape | WanShape
-"""How large a model is, how ComfyUI samples with it, and what its weights are before training."""
+"""How large a model is, and how ComfyUI samples with it."""
 
 SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (UNetShape, FluxShape, WanShape)}
 
@@ -23,11 +23,10 @@ def build_network(
     shape: Shape,
     scales: Tensor,
     *,
-    seed: int = 0,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> ModelPatcher:
-    """MODEL with the weights that training starts from.
+    """MODEL with random weights.
 
     scales: (12,), of the latent's channels. dtype: of weights and of computing.
     """
@@ -37,5 +36,4 @@ def build_network(
         configuration.latent_format = shape.latent(scales)
         return configuration
 
-    settings = shape.make_settings()
-    return build_model(configure, settings, fill=shape.fill, seed=seed, dtype=dtype, device=device)
+    return build_model(configure, shape.make_settings(), dtype=dtype, device=device)

@@ -12,15 +12,10 @@ WEIGHTS = {
     "flux-4-steps": FOLDER / "flux-4-steps" / "scenes.safetensors",
 }
 """By the model's name, which is its kind of network unless it was distilled."""
-TEACHERS = {"flux-4-steps": "flux"}
-"""Of the models that were distilled: which one each was distilled from."""
+DISTILLED = {"flux-4-steps": "flux"}
+"""Models that were distilled to few steps, and their kind of network."""
 
 
 def find_kind(model: str) -> str:
     """Of network."""
-    return TEACHERS.get(model, model)
-
-
-def find_training_log(weights: Path) -> Path:
-    """The loss of every step, beside the weights."""
-    return weights.with_name("training.json")
+    return DISTILLED.get(model, model)

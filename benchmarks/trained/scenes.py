@@ -28,17 +28,20 @@ from .vocabulary import (
 
 Pixels = NDArray[np.uint8]
 
+SIDE = 144
+"""Of the pictures that training took crops from."""
+HELD_OUT_SEED = 1
+"""Training had another one."""
 OVERSAMPLING = 2
 """Shapes are drawn this much larger and shrunk, so that their edges are smooth."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """pixels: (side, side, 3). mirrors: whether its mirror image fits the caption as well."""
+    """pixels: (side, side, 3)."""
 
     caption: str
     pixels: Pixels
-    mirrors: bool
 
 
 def draw(rng: Generator, side: int) -> Scene:
@@ -46,17 +49,23 @@ def draw(rng: Generator, side: int) -> Scene:
     kind = rng.random()
     if kind < 0.25:
         name = choose(rng, PHOTOGRAPHS)
-        return Scene(f"a photo of {name}", np.asarray(photo_crop(rng, name, side)), True)
+        return Scene(f"a photo of {name}", np.asarray(photo_crop(rng, name, side)))
     ground, colours, canvas = _background(rng, side * OVERSAMPLING)
     if kind < 0.32:
         word, colour = choose(rng, WORDS), choose(rng, colours)
         _write(canvas, rng, word, COLOURS[colour])
-        return Scene(f"the word {word} in {colour} on {ground}", shrink(canvas, side), False)
+        return Scene(f"the word {word} in {colour} on {ground}", shrink(canvas, side))
     things = []
     count = int(rng.choice([1, 2, 3], p=[0.6, 0.3, 0.1]))
     for place in shapes.places(rng, count):
         things.append(_paste_shape(canvas, rng, colours, place))
-    return Scene(f"{' and '.join(things)} on {ground}", shrink(canvas, side), True)
+    return Scene(f"{' and '.join(things)} on {ground}", shrink(canvas, side))
+
+
+def list_held_out(count: int) -> list[str]:
+    """Captions of pictures that were not used in training."""
+    rng = np.random.default_rng(HELD_OUT_SEED)
+    return [draw(rng, SIDE).caption for _ in range(count)]
 
 
 def photo_crop(rng: Generator, name: str, side: int) -> Image.Image:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, ClassVar
 
 import comfy.model_base
 import comfy.supported_models
-import torch
-from torch import Generator, nn
 
 from . import codec, text
 from .latent import Latent
@@ -64,25 +61,3 @@ class UNetShape:
             "adm_in_channels": None,
             "legacy": False,
         }
-
-    def fill(self, network: nn.Module, generator: Generator) -> None:
-        """Random weights to train from; every residual branch starts as nothing."""
-        for name, weight in network.named_parameters():
-            if weight.ndim == 1:
-                value = torch.full(weight.shape, float(_is_norm(network, name)))
-            elif _ends_branch(name):
-                value = torch.zeros(weight.shape)
-            else:
-                value = torch.randn(weight.shape, generator=generator, device=generator.device)
-                value /= sqrt(weight[0].numel())
-            weight.data.copy_(value)
-
-
-def _ends_branch(name: str) -> bool:
-    return name.endswith(("out_layers.3.weight", "proj_out.weight")) or name == "out.2.weight"
-
-
-def _is_norm(network: nn.Module, name: str) -> bool:
-    """Whether this is the scale of a normalisation, the only 1-d parameter that starts at one."""
-    module = network.get_submodule(name.rpartition(".")[0])
-    return name.endswith(".weight") and isinstance(module, (nn.GroupNorm, nn.LayerNorm))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, ClassVar
 
 import comfy.supported_models
-import torch
-from torch import Generator, nn
 
 from . import codec, text
 from .latent import Latent, VideoLatent
@@ -53,20 +50,3 @@ class WanShape:
             "qk_norm": True,
             "cross_attn_norm": True,
         }
-
-    def fill(self, network: nn.Module, generator: Generator) -> None:
-        """As ``UNetShape.fill``: modulations start as nothing, and so does cross-attention."""
-        for name, weight in network.named_parameters():
-            if weight.ndim == 1:
-                value = torch.full(weight.shape, 0.0 if name.endswith("bias") else 1.0)
-            elif _starts_as_nothing(name):
-                value = torch.zeros(weight.shape)
-            else:
-                value = torch.randn(weight.shape, generator=generator, device=generator.device)
-                value /= sqrt(weight[0].numel())
-            weight.data.copy_(value)
-
-
-def _starts_as_nothing(name: str) -> bool:
-    ends = ("modulation", "time_projection.1.weight", "cross_attn.o.weight", "head.head.weight")
-    return name.endswith(ends)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from . import eight_bits, places
+from . import places
 from .network import SHAPES, Shape, build_network
 from .unet import UNetShape
 
 SCALES = "latent_scales"
+ROW_SCALE = ".row_scale"
+"""Ends the name of the scales, one of each row, of a matrix that is stored in 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -42,36 +42,10 @@ class Stored:
         return model
 
 
-def halve(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """In half precision, which is how most of the files have them."""
-    return {name: weight.half() for name, weight in weights.items()}
-
-
-def save(
-    place: Path, weights: dict[str, Tensor], scales: Tensor, shape: Shape, **facts: Any
-) -> None:
-    """weights: of the network, by its names, as ``halve`` or ``eight_bits.pack`` makes them.
-    facts: what else the file is to say of itself.
-    """
-    tensors = {name: weight.detach().contiguous().cpu() for name, weight in weights.items()}
-    about = {
-        "kind": shape.kind,
-        "shape": asdict(shape),
-        "unet_config": shape.make_settings(),
-        **facts,
-    }
-    place.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {name: json.dumps(value) for name, value in about.items()}
-    save_file({**tensors, SCALES: scales.float().contiguous()}, place, metadata)
-
-
 def read(place: Path) -> Stored:
     """Raises FileNotFoundError where the file is missing, RuntimeError where it is another's."""
     if not place.is_file():
-        raise FileNotFoundError(
-            f"{place} is missing; `python -m devtools quality train` makes weights, "
-            "`python -m devtools quality distil` those for few steps"
-        )
+        raise FileNotFoundError(f"{place} is missing, expected a file of our weights")
     try:
         with safe_open(place, "pt") as file:
             about = {name: json.loads(value) for name, value in file.metadata().items()}
@@ -81,7 +55,7 @@ def read(place: Path) -> Stored:
         scales = tensors.pop(SCALES)
     except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise RuntimeError(f"{place} is no file of our weights: {error}") from error
-    return Stored(shape, scales, eight_bits.unpack(tensors))
+    return Stored(shape, scales, _unpack(tensors))
 
 
 def load(
@@ -99,3 +73,15 @@ def fingerprint(model: ModelPatcher) -> str:
     for weight in model.model.diffusion_model.parameters():
         digest.update(weight.detach().cpu().numpy().tobytes())
     return digest.hexdigest()[:8]
+
+
+def _unpack(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices in 8 bits times the scales of their rows; what has no scales as it is."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if name.endswith(ROW_SCALE):
+            continue
+        scale = tensors.get(name + ROW_SCALE)
+        shape = (-1, *[1] * (tensor.ndim - 1))
+        found[name] = tensor if scale is None else tensor * scale.view(shape)
+    return found

@@ -3,12 +3,11 @@
 import pytest
 import torch
 from support import other_device
+from support.gpu_tensor import GpuTensor
 from support.other_device import DEVICE, OtherDevice
 from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
 from token_merge.tome_core.planning import plan_layer
 from token_merge.tome_core.window_attention import attend_windows
-
-from benchmarks.speed.cost.stand_in_gpu import GpuTensor
 
 FLASH, EFFICIENT = (f"_scaled_dot_product_{name}_attention" for name in ("flash", "efficient"))
 

@@ -6,12 +6,11 @@ from functools import partial
 
 import pytest
 import torch
+from support.gpu_tensor import GpuTensor
 from support.other_device import DEVICE, OtherDevice
 from support.other_device_run import check_stays, put_on_other_device, run_on_both
 from support.settings_tried import DOWNSAMPLE, MERGE, ON_UNETS
 from token_merge.tome_core import payoff, window_planning
-
-from benchmarks.speed.cost.stand_in_gpu import GpuTensor
 
 
 @pytest.mark.parametrize("model", ["SD15", "SDXL", "Flux"])

@@ -1,0 +1,51 @@
+"""The fixed captions and seeds that every variant makes pictures or clips of."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..trained import clips, codec, scenes, text
+from ..trained.motion import FRAMES
+from .regimes import Regime
+from .sampling import Batch
+
+ROWS = 4
+"""Pictures in one model call."""
+SLIDES = " sliding "
+"""In a caption: all that is seen moves in one direction."""
+
+
+def make_pictures(count: int, tokens: int) -> list[Batch]:
+    """Picture n has the noise of seed n. tokens: a side."""
+    return _split(scenes.list_held_out(count), (codec.CHANNELS, tokens, tokens))
+
+
+def make_clips(count: int, tokens: int, regime: Regime) -> list[Batch]:
+    """The same of clips. Where ``regime`` denoises in part, drawn ones that slide are made anew."""
+    drawn = clips.draw_held_out(count, SLIDES if regime.is_partial else "")
+    captions = [scene.caption for scene in drawn]
+    starts = None
+    if regime.is_partial:
+        side = tokens * codec.PIXELS_PER_TOKEN
+        starts = codec.split_bands(clips.crop(drawn, side, torch.Generator().manual_seed(0)))
+    return _split(captions, (codec.CHANNELS, FRAMES, tokens, tokens), starts)
+
+
+def _split(
+    captions: list[str], shape: tuple[int, ...], starts: Tensor | None = None
+) -> list[Batch]:
+    """starts: (count, *shape), latents that are made anew."""
+    encoder = text.build_encoder()
+    prompts = torch.stack([text.encode(encoder, caption) for caption in captions])
+    nothing = text.encode(encoder, "")[None]
+    return [
+        Batch(
+            some,
+            nothing,
+            tuple(range(first, first + len(some))),
+            shape,
+            None if starts is None else starts[first : first + len(some)],
+        )
+        for first, some in zip(range(0, len(captions), ROWS), prompts.split(ROWS), strict=True)
+    ]
