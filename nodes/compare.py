@@ -8,11 +8,8 @@ import comfy.samplers
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io, ui
 
-from .comparison.report import write_report
-from .comparison.runs import compare
-from .comparison.sampling import Sampling
-from .comparison.surroundings import describe_surroundings
-from .comparison.table import draw_table
+from .comparison.report import describe_results, describe_surroundings
+from .comparison.run import Sampling, compare
 from .hooks.page import find_node_id, write_on_node
 from .inputs import check_names
 
@@ -53,7 +50,6 @@ class TokenReductionCompare(io.ComfyNode):
                 io.String.Output(
                     display_name="report", tooltip="Everything as text, to be put in a bug report."
                 ),
-                io.Image.Output(display_name="table", tooltip="The same as a picture."),
             ],
             hidden=[io.Hidden.unique_id],
             is_output_node=True,
@@ -65,16 +61,14 @@ class TokenReductionCompare(io.ComfyNode):
     ) -> io.NodeOutput:
         check_names(cls, inputs)
         sampling = Sampling(**inputs)
-        facts = describe_surroundings(model, patched_model, sampling)
-        comparison = compare(model, patched_model, sampling)
-        report = write_report(comparison, facts)
-        text = report.to_text()
+        plain, patched = compare(model, patched_model, sampling)
+        lines = describe_results(plain, patched)
+        text = "\n".join(lines + describe_surroundings(model, patched_model, sampling))
         write_on_node(find_node_id(cls), text)
         return io.NodeOutput(
-            comparison.plain.rounds[0].latent,
-            comparison.patched.rounds[0].latent,
+            plain[0].latent,
+            patched[0].latent,
             text,
-            draw_table(report),
             # The page shows this text on nodes of its own only, but keeps it in the history.
             ui=ui.PreviewText(text),
         )

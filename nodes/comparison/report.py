@@ -1,118 +1,106 @@
-"""A comparison in words, for the text on the node and for the picture of the table alike."""
+"""Says in lines of text what was measured, what our nodes did, and on which machine."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import platform
+import re
+from pathlib import Path
+from statistics import fmean
 
-from .difference import is_identical, measure_psnr, split_streams
-from .runs import Comparison
-from .speed import Speed, is_timed, measure_mean_step, measure_median_step
-from .surroundings import Fact
+import comfyui_version
+import torch
+from comfy.ldm.modules.attention import optimized_attention
+from comfy.model_management import get_torch_device_name
+from comfy.model_patcher import ModelPatcher
+from torch import Tensor
+
+from .run import Rounds, Sampling
 
 CLEAR = 0.02
 """A speed-up nearer to 1 than this cannot be told from chance by two rounds."""
 STEADY = 1.2
 """Rounds whose speed-ups differ by more than this factor do not agree."""
-HOW = "each model twice in turn, after a warm-up; without the first step of each run"
+PACK = Path(__file__).parents[2]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One line of measured values; texts may be empty. change: of patched against plain."""
+def describe_results(plain: Rounds, patched: Rounds) -> list[str]:
+    """What was measured and what our nodes did.
 
-    name: str
-    plain: str
-    patched: str
-    change: str
-
-
-@dataclass(frozen=True)
-class Report:
-    """All that is said of a comparison.
-
-    Args:
-        verdict: the speed-up in one sentence.
-        figures: what was measured.
-        nodes: pairs of one of our nodes and what it did.
-        facts: what was compared, and on which machine.
+    The verdict comes first, since a node shows few lines at once.
     """
-
-    verdict: str
-    figures: tuple[Figure, ...]
-    nodes: tuple[Fact, ...]
-    facts: tuple[Fact, ...]
-
-    def to_text(self) -> str:
-        """One line for each; the verdict first, since a node shows few lines at once."""
-        figures = ((figure.name, _join(figure)) for figure in self.figures)
-        pairs = (*figures, *self.nodes, *self.facts)
-        return "\n".join([self.verdict, *(f"{name}: {text}" for name, text in pairs)])
+    return [
+        *_describe_speed(plain, patched),
+        f"Difference of the latents: {_describe_difference(plain, patched)}",
+        f"Peak memory: {_describe_memory(plain, patched)}",
+        *_describe_nodes(plain, patched),
+    ]
 
 
-def write_report(comparison: Comparison, facts: tuple[Fact, ...]) -> Report:
-    return Report(
-        verdict=_judge(comparison),
-        figures=(
-            *_describe_times(comparison),
-            _describe_difference(comparison),
-            _describe_memory(comparison),
-        ),
-        nodes=_describe_nodes(comparison),
-        facts=(("Measured", HOW), *facts),
-    )
+def describe_surroundings(
+    plain: ModelPatcher, patched: ModelPatcher, sampling: Sampling
+) -> list[str]:
+    """How both models were compared, and with what, so that a bug report holds it."""
+    models = dict.fromkeys(map(_name_model, (plain, patched)))
+    return [
+        "Measured: each model twice in turn, after a warm-up; without the first step of each run",
+        f"Model: {' and '.join(models)}",
+        f"Latent: {_describe_latent(sampling)}",
+        f"Sampling: {sampling.steps} steps, cfg {sampling.cfg:g}, {sampling.sampler_name}, "
+        f"{sampling.scheduler}, denoise {sampling.denoise:g}, seed {sampling.seed}",
+        f"Device: {_name_device(plain.load_device)}, {optimized_attention.__name__}",
+        f"Versions: Token Merge {_find_version()}, ComfyUI {comfyui_version.__version__}, "
+        f"torch {torch.__version__}, Python {platform.python_version()}",
+    ]
 
 
-def _join(figure: Figure) -> str:
-    sides = (("plain", figure.plain), ("patched", figure.patched), ("", figure.change))
-    return ", ".join(f"{name} {text}".strip() for name, text in sides if text)
+def split_streams(samples: Tensor) -> list[Tensor]:
+    """The latents that one LATENT holds: picture and sound, for some models."""
+    return list(samples.unbind()) if samples.is_nested else [samples]
 
 
-def _judge(comparison: Comparison) -> str:
-    if not is_timed(comparison):
-        return "Speed was not measured: at least 2 steps are needed"
-    speed = measure_mean_step(comparison)
-    verdict = f"{_compare(speed)}: {_describe_speedup(speed)}"
-    if speed.highest > STEADY * speed.lowest:
+def measure_psnr(result: Tensor, plain: Tensor) -> float:
+    """Peak signal-to-noise ratio in dB; infinite where both are equal. Both are of one shape.
+
+    The peak is the range of ``plain``, its highest value less its lowest: latents have no other.
+    """
+    plain = plain.double()
+    if torch.equal(result.double(), plain):
+        return math.inf
+    error = (result - plain).square().mean()
+    return float(10 * torch.log10((plain.max() - plain.min()).square() / error))
+
+
+def _describe_speed(plain: Rounds, patched: Rounds) -> list[str]:
+    """A verdict and the mean step; the median would hide a node that acts in a few steps only."""
+    if not all(run.seconds for run in (*plain, *patched)):
+        return ["Speed was not measured: at least 2 steps are needed"]
+    before, after = ([fmean(run.seconds) for run in runs] for runs in (plain, patched))
+    speedups = [one / other for one, other in zip(before, after, strict=True)]
+    lowest, highest = min(speedups), max(speedups)
+    speed = f"{fmean(before) / fmean(after):.2f}x ({lowest:.2f} to {highest:.2f})"
+    verdict = f"{_judge(lowest, highest)}: {speed}"
+    if highest > STEADY * lowest:
         verdict += ". The two rounds do not agree: was the machine busy with something else?"
-    return verdict
+    seconds = f"plain {fmean(before):.3g} s, patched {fmean(after):.3g} s"
+    return [verdict, f"Seconds per step: {seconds}, {speed}"]
 
 
-def _compare(speed: Speed) -> str:
-    if speed.highest < 1 - CLEAR:
+def _judge(lowest: float, highest: float) -> str:
+    if highest < 1 - CLEAR:
         return "Slower than plain"
-    if speed.lowest > 1 + CLEAR:
+    if lowest > 1 + CLEAR:
         return "Faster than plain"
     return "No clear difference in speed"
 
 
-def _describe_times(comparison: Comparison) -> tuple[Figure, ...]:
-    if not is_timed(comparison):
-        return ()
-    mean, middle = measure_mean_step(comparison), measure_median_step(comparison)
-    return (_describe_time("Seconds per step", mean), _describe_time("Median step", middle))
-
-
-def _describe_time(name: str, speed: Speed) -> Figure:
-    return Figure(name, f"{speed.plain:.3g} s", f"{speed.patched:.3g} s", _describe_speedup(speed))
-
-
-def _describe_speedup(speed: Speed) -> str:
-    return f"{speed.speedup:.2f}x ({speed.lowest:.2f} to {speed.highest:.2f})"
-
-
-def _describe_difference(comparison: Comparison) -> Figure:
-    plain, patched = (
-        split_streams(model.rounds[0].latent["samples"])
-        for model in (comparison.plain, comparison.patched)
-    )
-    if [each.shape for each in plain] != [each.shape for each in patched]:
-        text = "not comparable, the sizes differ"
-    elif all(map(is_identical, patched, plain)):
-        text = "identical"
-    else:
-        text = " and ".join(map(_describe_psnr, map(measure_psnr, patched, plain)))
-    return Figure("Difference of the latents", "", "", text)
+def _describe_difference(plain: Rounds, patched: Rounds) -> str:
+    before, after = (split_streams(runs[0].latent["samples"]) for runs in (plain, patched))
+    if [each.shape for each in before] != [each.shape for each in after]:
+        return "not comparable, the sizes differ"
+    if all(map(torch.equal, before, after)):
+        return "identical"
+    return " and ".join(map(_describe_psnr, map(measure_psnr, after, before)))
 
 
 def _describe_psnr(psnr: float) -> str:
@@ -121,22 +109,46 @@ def _describe_psnr(psnr: float) -> str:
     return "identical" if math.isinf(psnr) else f"PSNR {psnr:.1f} dB"
 
 
-def _describe_memory(comparison: Comparison) -> Figure:
-    plain, patched = (
-        [run.peak_memory for run in model.rounds if run.peak_memory is not None]
-        for model in (comparison.plain, comparison.patched)
+def _describe_memory(plain: Rounds, patched: Rounds) -> str:
+    before, after = (
+        max((run.peak_memory for run in runs if run.peak_memory is not None), default=None)
+        for runs in (plain, patched)
     )
-    if not (plain and patched):
-        return Figure("Peak memory", "-", "-", "not measured on this device")
-    before, after = max(plain), max(patched)
-    return Figure("Peak memory", _gibibytes(before), _gibibytes(after), f"{after / before:.0%}")
+    if before is None or after is None:
+        return "plain -, patched -, not measured on this device"
+    sizes = f"plain {before / 2**30:.2f} GiB, patched {after / 2**30:.2f} GiB"
+    return f"{sizes}, {after / before:.0%}"
 
 
-def _gibibytes(count: int) -> str:
-    return f"{count / 2**30:.2f} GiB"
+def _describe_nodes(plain: Rounds, patched: Rounds) -> list[str]:
+    absent = "patched_model: has none of the nodes of this pack at work"
+    return [
+        *([f"{name}: {text}" for name, text in patched[-1].lines] or [absent]),
+        *(f"{name} on the plain model: {text}" for name, text in plain[-1].lines),
+    ]
 
 
-def _describe_nodes(comparison: Comparison) -> tuple[Fact, ...]:
-    absent = ("patched_model", "has none of the nodes of this pack at work")
-    plain = tuple((f"{name} on the plain model", text) for name, text in comparison.plain.lines)
-    return (comparison.patched.lines or (absent,)) + plain
+def _name_model(model: ModelPatcher) -> str:
+    return f"{type(model.model).__name__}, {str(model.model_dtype()).removeprefix('torch.')}"
+
+
+def _describe_latent(sampling: Sampling) -> str:
+    """The latent's size, which is (B, C, H, W) or (B, C, F, H, W)."""
+    streams = split_streams(sampling.latent_image["samples"])
+    text = " and ".join(" x ".join(map(str, stream.shape)) for stream in streams)
+    return text + (", with a mask" if "noise_mask" in sampling.latent_image else "")
+
+
+def _name_device(device: torch.device) -> str:
+    name = get_torch_device_name(device)
+    if device.type != "cpu":
+        return name
+    processor = platform.processor() or platform.machine()
+    return f"{name} ({processor}, threads: {torch.get_num_threads()})"
+
+
+def _find_version() -> str:
+    """The version of this pack, read from the file by which it is published."""
+    text = (PACK / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
+    return found[1] if found else "unknown"

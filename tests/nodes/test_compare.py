@@ -14,9 +14,8 @@ from comfy.nested_tensor import NestedTensor
 from comfy.patcher_extension import WrappersMP
 from token_merge import comfy_entrypoint
 from token_merge.nodes import compare as compare_node
-from token_merge.nodes.comparison import memory, runs
-from token_merge.nodes.comparison.difference import split_streams
-from token_merge.nodes.comparison.step_watch import StepWatch
+from token_merge.nodes.comparison import run
+from token_merge.nodes.comparison.report import split_streams
 
 import nodes as comfyui_nodes
 
@@ -28,7 +27,7 @@ SAMPLING = {
     "scheduler": "normal",
     "denoise": 1.0,
 }
-NAMES = ("plain", "patched", "report", "table")
+NAMES = ("plain", "patched", "report")
 
 
 def find_node() -> Any:
@@ -228,7 +227,7 @@ def progress(monkeypatch) -> list[tuple[int, int]]:
 
 def test_one_progress_bar_shows_all_steps_of_all_runs(progress, unet):
     compare(unet("SD15"), unet("SD15"))
-    total = 2 * runs.WARM_UP_STEPS + 4 * SAMPLING["steps"]
+    total = 2 * run.WARM_UP_STEPS + 4 * SAMPLING["steps"]
     assert progress == [(number + 1, total) for number in range(total)]
 
 
@@ -262,31 +261,22 @@ def test_the_users_random_state_is_untouched(unet, token_merge):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_table_is_a_picture(unet, token_merge):
-    table = compare(unet("SD15"), token_merge(unet("SD15")))["table"]
-    one, height, width, channels = table.shape
-    assert (one, width, channels) == (1, 1024, 3)
-    assert 300 < height < 1024
-    assert table.dtype == torch.float32
-    assert 0 <= table.min() < 0.2
-    assert 0.8 < table.max() <= 1
-
-
 def test_a_latent_of_picture_and_sound_is_compared():
     """Some models sample both at once."""
     picture, sound = random_latent(1, 4, 2, 8, 8), random_latent(1, 8, 16)
     both = NestedTensor([picture, sound])
-    watch = StepWatch(show=lambda *_: None, done=0, steps=2, total=2)
+    seconds: list[float] = []
+    watch = run.watch_steps(lambda *_: None, seconds)
     for step in range(2):
         watch(step, both, both, 2)
-    assert len(watch.seconds) == 1
+    assert len(seconds) == 1
     assert [stream.shape for stream in split_streams(both)] == [picture.shape, sound.shape]
 
 
 def test_peak_memory_is_read_on_a_gpu_only(monkeypatch):
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 3 * 2**30)
-    memory.forget_peak(torch.device("cpu"))
-    assert memory.read_peak(torch.device("cpu")) is None
-    memory.forget_peak(torch.device("cuda"))
-    assert memory.read_peak(torch.device("cuda")) == 3 * 2**30
+    run.forget_peak(torch.device("cpu"))
+    assert run.read_peak(torch.device("cpu")) is None
+    run.forget_peak(torch.device("cuda"))
+    assert run.read_peak(torch.device("cuda")) == 3 * 2**30

@@ -76,7 +76,7 @@ def test_a_comparison_has_a_report_or_the_error_of_plain(node, case):
         return SOAK.count("comparisons", "the error of plain ComfyUI")
     if error:
         raise error
-    plain, reduced, report, _ = found
+    plain, reduced, report = found
     assert plain["samples"].shape == reduced["samples"].shape
     assert "Token" in report
     return SOAK.count("comparisons", "compared")

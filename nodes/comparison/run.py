@@ -1,0 +1,168 @@
+"""Samples with both models in turn, as KSampler does it, and takes the time of each step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+import comfy.sample
+import comfy.utils
+import torch
+from comfy.model_management import throw_exception_if_processing_interrupted
+from comfy.model_patcher import ModelPatcher
+from latent_preview import prepare_callback
+from torch import Tensor
+
+from ..hooks.registry import listen
+from ..hooks.run_report import RunSummary
+from ..hooks.waiting import wait_for
+
+Latent = dict[str, Any]
+"""ComfyUI's LATENT, whose "samples" are (B, C, H, W) or (B, C, F, H, W)."""
+
+StepCallback = Callable[[int, Tensor, Tensor, int], None]
+"""It gets (number of the step, prediction, latent of the step, steps of the run)."""
+
+SIZE_HINTS = ("downscale_ratio_spacial", "downscale_ratio_temporal")
+"""With these an empty latent says for which VAE it was made. ComfyUI takes them by these names."""
+
+WARM_UP_STEPS = 2
+"""They make a whole schedule, so that the second one is in its middle, where more nodes act."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The inputs of KSampler, except the model."""
+
+    seed: int
+    steps: int
+    cfg: float
+    sampler_name: str
+    scheduler: str
+    positive: list[Any]
+    negative: list[Any]
+    latent_image: Latent
+    denoise: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one sampling run gave.
+
+    Args:
+        latent: the result.
+        seconds: the time of each step but the first.
+        peak_memory: the number of bytes, or None on a device where it is not measured.
+        lines: pairs of the name of one of our nodes on the model and what it did.
+    """
+
+    latent: Latent
+    seconds: tuple[float, ...]
+    peak_memory: int | None = None
+    lines: tuple[tuple[str, str], ...] = ()
+
+
+Rounds = tuple[Run, Run]
+"""The two runs of one model that come after the warm-up."""
+
+
+def compare(
+    plain: ModelPatcher, patched: ModelPatcher, sampling: Sampling
+) -> tuple[Rounds, Rounds]:
+    """Warm up both models, then sample with plain, patched, patched, plain; give their runs.
+
+    In this order neither gains from what changes in the meantime, such as a processor that gets
+    hot. The models are not changed, and neither is the global random state.
+    """
+    warm_up = replace(sampling, steps=min(WARM_UP_STEPS, sampling.steps))
+    inputs = [warm_up] * 2 + [sampling] * 4
+    *done, total = accumulate((each.steps for each in inputs), initial=0)
+    one, other = (_prepare(model, total) for model in (plain, patched))
+    turns = zip((one, other, one, other, other, one), inputs, done, strict=True)
+    cuda = plain.load_device.type == "cuda"
+    with torch.random.fork_rng(range(torch.cuda.device_count()) if cuda else ()):
+        runs = [run(each, before) for run, each, before in turns]
+    return (runs[2], runs[5]), (runs[3], runs[4])
+
+
+def sample(model: ModelPatcher, sampling: Sampling, callback: StepCallback) -> Latent:
+    """What KSampler returns for ``model``; the latent that comes in is not changed."""
+    latent = sampling.latent_image
+    hints = {name: latent[name] for name in SIZE_HINTS if name in latent}
+    start = comfy.sample.fix_empty_latent_channels(model, latent["samples"], **hints)
+    samples = comfy.sample.sample(
+        model,
+        comfy.sample.prepare_noise(start, sampling.seed, latent.get("batch_index")),
+        sampling.steps,
+        sampling.cfg,
+        sampling.sampler_name,
+        sampling.scheduler,
+        sampling.positive,
+        sampling.negative,
+        start,
+        denoise=sampling.denoise,
+        noise_mask=latent.get("noise_mask"),
+        callback=callback,
+        disable_pbar=not comfy.utils.PROGRESS_BAR_ENABLED,
+        seed=sampling.seed,
+    )
+    return {name: latent[name] for name in latent if name not in SIZE_HINTS} | {"samples": samples}
+
+
+def watch_steps(show: StepCallback, seconds: list[float]) -> StepCallback:
+    """A callback that adds the time from each prediction to the next to ``seconds``.
+
+    The time that ``show`` takes is left out. There is one time less than there are steps: before
+    the first prediction the model is loaded, too. An interrupt by the user ends the run.
+    """
+    resumed: float | None = None
+
+    def watch(step: int, prediction: Tensor, latent: Tensor, steps: int) -> None:
+        nonlocal resumed
+        wait_for(prediction)
+        if resumed is not None:
+            seconds.append(time.perf_counter() - resumed)
+        throw_exception_if_processing_interrupted()
+        show(step, prediction, latent, steps)
+        wait_for(prediction)
+        resumed = time.perf_counter()
+
+    return watch
+
+
+def forget_peak(device: torch.device) -> None:
+    """Let the next ``read_peak`` count only what is allocated from now on."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def read_peak(device: torch.device) -> int | None:
+    """The most bytes that torch had allocated, weights included; None where it does not count."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+
+
+def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
+    """A function that samples with a clone of ``model``.
+
+    Its second argument is the number of steps that all runs before it made. ``total`` is the number
+    of steps of all runs. The progress bar shows both.
+    """
+    summaries: list[RunSummary] = []
+    clone = listen(model, summaries.append)
+    show = prepare_callback(clone, total)
+
+    def run(sampling: Sampling, done: int) -> Run:
+        def show_step(step: int, prediction: Tensor, latent: Tensor, _: int) -> None:
+            # Samplers that choose their own steps may take more of them.
+            show(done + min(step, sampling.steps - 1), prediction, latent, total)
+
+        seconds: list[float] = []
+        forget_peak(clone.load_device)
+        latent = sample(clone, sampling, watch_steps(show_step, seconds))
+        lines = summaries[-1].lines if summaries else ()
+        return Run(latent, tuple(seconds), read_peak(clone.load_device), lines)
+
+    return run
