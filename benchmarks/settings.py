@@ -42,7 +42,6 @@ MERGE_ALL, MERGE_QUERIES = (
     Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS[1:]
 )
 DOWNSAMPLE = Setting("downsample ×2, keys and values", "keys and values", factor=2)
-ALL = (MERGE, MERGE_ALL, MERGE_QUERIES, DOWNSAMPLE)
 
 
 def is_finest(extra_options: dict[str, Any], finest: int) -> bool:

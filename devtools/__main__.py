@@ -21,7 +21,7 @@ COMMANDS = {
     "test": ("check", "lint, types and tests, on a real ComfyUI; takes pytest's arguments"),
     "matrix": ("matrix", "the tests on every ComfyUI that the nodes support, oldest to newest"),
     "bench": ("bench", "measure the nodes against their peers and the limit of each setting"),
-    "quality": ("quality", "train the small models, measure how much of their pictures stays"),
+    "quality": ("quality", "measure how much of the pictures of small models stays"),
     "thumbnails": ("thumbnails", "draw the pictures of the examples in the template browser"),
     "soak": ("soak", "random input by the thousand, and long runs"),
     "serve": ("serve", "open ComfyUI's page with the nodes and workflows in it"),

@@ -158,7 +158,6 @@ MAY_KNOW = {
     "benchmarks": set(),
     "trained": set(),
     "speed": set(),
-    "cost": {"speed"},  # in which it lies
     "quality": {"speed", "trained"},
 }
 """Which other rooms a room of the benchmarks may import; ``benchmarks``: what they share."""

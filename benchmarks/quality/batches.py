@@ -8,7 +8,7 @@ from torch import Tensor
 from ..trained import clips, codec, scenes, text
 from ..trained.motion import FRAMES
 from .regimes import Regime
-from .sampling import Batch
+from .sampling import Batch, square
 
 ROWS = 4
 """Pictures in one model call."""
@@ -18,7 +18,7 @@ SLIDES = " sliding "
 
 def make_pictures(count: int, tokens: int) -> list[Batch]:
     """Picture n has the noise of seed n. tokens: a side."""
-    return _split(scenes.list_held_out(count), (codec.CHANNELS, tokens, tokens))
+    return _split(scenes.list_held_out(count), square(tokens))
 
 
 def make_clips(count: int, tokens: int, regime: Regime) -> list[Batch]:

@@ -51,6 +51,11 @@ def _draw(generators: list[Generator], shape: tuple[int, ...]) -> Tensor:
     return torch.stack([torch.randn(shape, generator=each) for each in generators])
 
 
+def square(tokens: int) -> tuple[int, int, int]:
+    """The latent's shape of a picture with so many tokens a side."""
+    return (codec.CHANNELS, tokens, tokens)
+
+
 def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
     """(steps + 1,), falling to 0: of more steps the last ones where ``regime`` denoises in part."""
     sampling = model.get_model_object("model_sampling")

@@ -37,11 +37,8 @@ def measure(
     """
     unet = UNETS[name]
     model = unet.build(environment)
-    listed = list_for_unet(unet.finest)
-    make = make_runner
-    if replayed:
-        listed = [each for each in listed if each.kind != "peer"]
-        make = make_replaying_runner
+    make = make_replaying_runner if replayed else make_runner
+    listed = [each for each in list_for_unet(unet.finest) if not (replayed and each.kind == "peer")]
     for picture in pictures:
         request = unet.request(picture.side, environment)
         case = Case(

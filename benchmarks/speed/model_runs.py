@@ -13,9 +13,7 @@ from .variants import Variant
 REPLAYS = 10
 
 
-def make_runner(
-    model: ModelPatcher, variant: Variant, request: Request, calls: int = 1
-) -> Runner:
+def make_runner(model: ModelPatcher, variant: Variant, request: Request, calls: int = 1) -> Runner:
     """Measures ``variant`` of ``model``, which is made once and used for every round.
 
     calls: in one call of the model, which the seconds are divided by.
@@ -53,4 +51,4 @@ def make_replaying_runner(model: ModelPatcher, variant: Variant, request: Reques
 
 def _begin(variant: Variant) -> Measured:
     """Without a number yet."""
-    return Measured(variant.name, variant.kind, variant.setting and variant.setting.name)
+    return Measured(variant.name, variant.kind, variant.setting.name if variant.setting else None)

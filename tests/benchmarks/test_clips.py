@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
-from PIL import Image
 from support.attention_record import AttentionRecord
 
-from benchmarks.quality import sampling, sheets
+from benchmarks.quality import sampling
 from benchmarks.quality.places import CLIP_FRAMES
 from benchmarks.quality.regimes import Regime
 from benchmarks.trained import clips, moving_scenes, places, text, weights
 from benchmarks.trained.motion import DIRECTIONS, FRAMES
 from benchmarks.trained.moving_scenes import MovingScene
-from benchmarks.trained.recipe import Stage
 
 LATENT = (12, 3, 8, 8)
 
@@ -40,7 +37,7 @@ def in_order(numbers: list[float]) -> bool:
 def sample(model: ModelPatcher, caption: str, steps: int) -> torch.Tensor:
     prompts = text.encode(text.build_encoder(), caption)[None]
     batch = sampling.Batch(prompts, prompts, (0,), LATENT)
-    return sampling.sample(model, batch, Regime("euler", "normal", steps)).latent
+    return sampling.sample(model, batch, Regime("euler", "normal", steps))
 
 
 @pytest.fixture(scope="module")
@@ -48,26 +45,14 @@ def model() -> ModelPatcher:
     return weights.load(places.WEIGHTS["wan"])
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> clips.Clips:
-    return clips.load(tmp_path_factory.mktemp("clips"), 4, 0)
-
-
-def test_clips_are_drawn_once_and_read_back(tmp_path: Path, data: clips.Clips) -> None:
-    assert data.pixels.shape == (4, FRAMES, clips.SIDE, clips.SIDE, 3)
-    again = [clips.load(tmp_path, 4, 0) for _ in range(2)]
-    for other in again:
-        assert torch.equal(other.pixels, data.pixels)
-        assert other.captions == data.captions
-
-
-def test_a_batch_has_the_frames_and_tokens_of_its_stage(data: clips.Clips) -> None:
-    rows, generator = torch.tensor([2, 0, 3]), torch.Generator().manual_seed(0)
-    assert data.batch(rows, Stage(8, 3, 1, 5), generator).shape == (3, 3, 5, 16, 16)
-    largest = data.largest(rows, generator)
-    assert largest.shape == (3, 3, FRAMES, clips.CROP, clips.CROP)
-    assert largest.min() >= -1
-    assert largest.max() <= 1
+def test_drawn_clips_are_cropped_and_shrunk_alike_in_all_frames() -> None:
+    drawn = clips.draw_held_out(2, " sliding ")
+    assert all(" sliding " in scene.caption for scene in drawn)
+    cropped, again = (clips.crop(drawn, 16, torch.Generator().manual_seed(0)) for _ in range(2))
+    assert torch.equal(cropped, again)
+    assert cropped.shape == (2, 3, FRAMES, 16, 16)
+    assert cropped.min() >= -1 and cropped.max() <= 1
+    assert cropped.diff(dim=2).abs().mean() > 0.01
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -124,13 +109,6 @@ def test_token_downsample_reduces_every_block(model: ModelPatcher, token_downsam
     blocks = len(model.model.diffusion_model.blocks)
     reached = [call.lengths for call in record.reached]
     assert reached == [(tokens, tokens // 4), (tokens, words)] * blocks
-
-
-def test_a_sheet_shows_every_frame_twice_as_large(tmp_path: Path) -> None:
-    made = torch.rand(3, 3, 5, 8, 8, generator=torch.Generator().manual_seed(0))
-    place = sheets.clip_sheet(made, ["a red star"] * 3, tmp_path / "samples.png")
-    with Image.open(place) as picture:
-        assert picture.width > 2 * 5 * 16  # two clips of five frames side by side
 
 
 def test_the_folder_of_results_names_the_frames_of_a_clip() -> None:

@@ -20,7 +20,7 @@ from benchmarks.quality.equal_time import (
 from benchmarks.quality.places import SPEED_RESULTS
 from benchmarks.quality.regimes import FOUR_STEPS, Regime
 from benchmarks.quality.report import Report, VariantReport
-from benchmarks.settings import DOWNSAMPLE_2, MERGE_ALL
+from benchmarks.settings import DOWNSAMPLE, MERGE_ALL
 from benchmarks.speed.results import Case, Measured, Results
 
 PACK = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def case() -> Case:
         Measured("plain", "plain", seconds=[10.0, 20.0]),
         Measured("limit", "limit", MERGE_ALL.name, seconds=[1.0, 2.0]),
         Measured("ours", "ours", MERGE_ALL.name, seconds=[5.0, 10.0]),
-        Measured("ours, interleaved", "ours", DOWNSAMPLE_2.name, seconds=[8.0, 16.0]),
+        Measured("ours, interleaved", "ours", DOWNSAMPLE.name, seconds=[8.0, 16.0]),
     ]
     return Case("unet", "SD 1.5", 768, 768, 1, "float32", measured=measured)
 
@@ -107,7 +107,7 @@ def test_the_document_has_the_tables_of_the_results() -> None:
 def test_a_folder_without_timed_shapes_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["times", "--speed", str(tmp_path)], tmp_path) == 1
+    assert cli.main(["times", "--speed", str(tmp_path)]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert f"--speed is {tmp_path}" in said and "expected a folder with results" in said
 

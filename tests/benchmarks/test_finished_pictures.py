@@ -32,7 +32,7 @@ def pictures(kind: str, sampler: str, steps: int, node: str | None, **inputs: An
     batch = sampling.Batch(prompts, prompts[:1], (0, 1, 2), sampling.square(TOKENS))
     regime = Regime(sampler, "normal", steps)
     patched = ours.apply(node, model, **inputs) if node else model
-    return sampling.pictures(model, sampling.sample(patched, batch, regime).latent)
+    return sampling.pictures(model, sampling.sample(patched, batch, regime))
 
 
 @cache

@@ -1,84 +1,77 @@
-"""``quality measure`` from the command line to the table, on few and small pictures."""
+"""``quality measure`` from the command line to the table, on few and small pictures and clips."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from benchmarks.quality import cli, tables, yardsticks
+from benchmarks.quality.batches import SLIDES, make_clips
+from benchmarks.quality.regimes import Regime
 from benchmarks.quality.report import Report, VariantReport
-from benchmarks.trained.places import WEIGHTS
+from benchmarks.trained import clips
 
 REGIME = "euler-simple-4-cfg1"
-OURS = "Token Downsample ×2, interleaved"
+OURS = "Token Downsample ×2, window"
+DRAWN = "Token Downsample ×2"
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of results, and the regime's folder in it."""
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return measure(tmp_path_factory.mktemp("pictures"), "flux", "16", "EasyCache *(85 %)")
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return measure(tmp_path_factory.mktemp("clips"), "wan", "8", "EasyCache*")
+
+
+def measure(folder: Path, model: str, tokens: str, cached: str) -> Report:
     pytest.importorskip("stlpips_pytorch")
-    folder = tmp_path_factory.mktemp("measured")
+    words = ["measure", "--model", model, "--tokens", tokens, "--pairs", "2", "--out", str(folder)]
+    words += ["--regimes", REGIME, "--only", "plain, 2*", cached, OURS, DRAWN, "--against", OURS]
     # Some processors are very slow in bfloat16.
-    arguments = ["--tokens", "16", "--pairs", "2", "--precision", "float32"]
-    arguments += ["--only", "plain, 3*", "EasyCache *(85 %)", OURS, "--against", OURS]
+    words += ["--precision", "float32"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yardsticks, "SHARES", (85,))
-        measure(folder, arguments)
-    return folder / "results"
+        assert cli.main(words) == 0
+    assert [place.name for place in folder.iterdir()] == [REGIME]
+    return Report.read(folder / REGIME / "results.json")
 
 
-def measure(folder: Path, arguments: list[str]) -> None:
-    common = ["measure", "--model", "flux", "--parts", "pictures", "--regimes", REGIME]
-    common += ["--out", str(folder / "results")]
-    assert cli.main([*common, *arguments], folder / "kept") == 0
+def test_the_report_says_how_it_was_computed(pictures: Report, moving: Report) -> None:
+    assert pictures.settings["sampler"] == "euler, simple schedule, 4 steps, cfg 1"
+    assert pictures.settings["computed in"] == "float32"
+    assert pictures.settings["tokens"] == "16 x 16"
+    assert moving.settings["tokens"] == "9 x 8 x 8"
 
 
-def test_another_regime_than_the_default_has_a_folder_of_its_own(measured: Path) -> None:
-    assert [place.name for place in measured.iterdir()] == [REGIME]
-    report = Report.read(measured / REGIME / "results.json")
-    assert report.settings["sampler"] == "euler, simple schedule, 4 steps, cfg 1"
-
-
-def test_what_bfloat16_alone_changes_is_measured(tmp_path: Path) -> None:
-    pytest.importorskip("stlpips_pytorch")
-    measure(tmp_path, ["--tokens", "16", "--pairs", "1", "--only", "plain, 3*"])
-    report = Report.read(tmp_path / "results" / REGIME / "results.json")
-    assert report.settings["computed in"] == "bfloat16"
-    assert 30 < (report.floor or 0) < 100
-
-
-def test_cost_is_counted_for_every_variant(measured: Path) -> None:
-    report = Report.read(measured / REGIME / "results.json")
+@pytest.mark.parametrize("kind", ["pictures", "moving"])
+def test_every_variant_has_errors_and_its_effort(kind: str, request: pytest.FixtureRequest) -> None:
+    report: Report = request.getfixturevalue(kind)
     found = {one.name: one for one in report.variants}
-    assert found["plain, 3 steps"].calls == found["plain, 3 steps"].pairs == 0.75
-    assert found[OURS].calls == 1 and 0.3 < (found[OURS].pairs or 0) < 0.5
-    (cached,) = (one for name, one in found.items() if name.startswith("EasyCache"))
+    (cached,) = (
+        one for name, one in found.items() if name.startswith("EasyCache 0") and ", " not in name
+    )
+    fewer, window, drawn = (found[name] for name in ("plain, 2 steps", OURS, DRAWN))
+    assert (fewer.calls, fewer.pairs) == (0.5, 0.5)
+    assert window.calls == drawn.calls == 1
+    assert 0.2 < (drawn.pairs or 0) < (window.pairs or 0) < 0.6
     assert 0.5 <= (cached.calls or 0) < 1
-    assert found["plain, 3 steps"].prediction_error is None
-    assert all(len(one.st_lpips) == 2 for one in report.variants)
+    for one in report.variants:
+        assert [len(one.squared_error), len(one.st_lpips)] == [2, 2]
+        assert min(*one.squared_error, *one.st_lpips) > 0
+        assert len(one.flicker) == (2 if kind == "moving" else 0)
 
 
-def test_sheets_are_drawn_from_the_kept_pictures(measured: Path, tmp_path: Path) -> None:
-    folder = measured.parent / "kept"
-    kept = sorted(folder.rglob("*"))
-    # A copy: samples are drawn beside the weights.
-    weights = shutil.copy(WEIGHTS["flux"], tmp_path)
-    arguments = ["draw", "--model", "flux", "--weights", str(weights), "--tokens", "16"]
-    arguments += ["--precision", "float32", "--regimes", REGIME, "--out", str(measured)]
-    assert cli.main(arguments, folder) == 0
-    assert (measured / REGIME / "contact-sheet.png").is_file()
-    assert sorted(folder.rglob("*")) == kept
-
-
-def test_the_table_is_in_the_order_of_the_variants(measured: Path) -> None:
-    report = Report.read(measured / REGIME / "results.json")
-    names = [one.name for one in report.variants]
-    assert names[:2] == ["plain, 3 steps", OURS] and names[2].startswith("EasyCache")
-    text = render(report)
-    assert sorted(names, key=text.index) == names
+def test_the_table_is_in_the_order_of_the_variants(pictures: Report) -> None:
+    names = [one.name for one in pictures.variants]
+    assert names[:3] == ["plain, 2 steps", OURS, DRAWN]
+    text = render(pictures)
+    assert all(name in text for name in names[:3])
+    assert text.index("plain, 2 steps") < text.index(OURS) < text.index("EasyCache 0")
 
 
 def test_the_table_leaves_out_what_nobody_measured_and_says_which_gain_is_sure() -> None:
@@ -86,13 +79,21 @@ def test_the_table_leaves_out_what_nobody_measured_and_says_which_gain_is_sure()
     peer = VariantReport("peer", "peer", squared_error=[1e-2, 1e-3])
     text = render(Report(variants=[ours, peer]), "ours")
     assert "-10.0 ± 0.0" in text and "40%" in text
-    assert "SSIM" not in text and "speed-up" not in text
+    assert "flicker" not in text
     with pytest.raises(RuntimeError, match="--against is 'theirs', expected one of ours, peer"):
         tables.build_table(Report(variants=[ours, peer]), "theirs")
 
 
 def test_equal_pictures_are_called_equal() -> None:
     assert "equal" in render(Report(variants=[VariantReport("a", "ours", squared_error=[0.0])]))
+
+
+def test_clips_that_are_made_anew_in_part_slide() -> None:
+    (batch,) = make_clips(2, 8, Regime("euler", "simple", 4, denoise=0.3))
+    assert all(SLIDES in scene.caption for scene in clips.draw_held_out(2, SLIDES))
+    assert batch.start is not None
+    assert batch.start.shape == (2, *batch.shape)
+    assert batch.start.diff(dim=2).abs().mean() > 0.01
 
 
 def render(report: Report, against: str | None = None) -> str:

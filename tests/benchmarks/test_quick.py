@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-from PIL import Image
-from token_merge.tome_core.merge_settings import MATCHINGS
 from token_merge.tome_core.query_groups import MOST_GROUPS
 
 from benchmarks import settings
@@ -17,7 +14,7 @@ from benchmarks.speed.results import Case, Measured, Results
 from benchmarks.speed.windows import WINDOWS
 
 TRANSFORMER_PARTS = ("transformer", "transformer attention")
-SETTINGS = {setting.name: setting for setting in settings.ALL}
+SETTINGS = {each.name: each for each in (settings.MERGE, settings.MERGE_ALL, settings.DOWNSAMPLE)}
 
 
 def cases(results: Results, part: str) -> list[Case]:
@@ -40,13 +37,12 @@ def fits(found: list[list[int]], expected: list[list[int]]) -> bool:
 def test_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
     case = cases(quick[1], "unet")[0]
     measured = {(one.setting, one.name) for one in case.measured}
-    for setting in (settings.MERGE_ALL, settings.MERGE_KEYS, settings.MERGE_QUERIES):
-        ours = {(setting.name, f"ours, {matching}") for matching in MATCHINGS}
-        assert ours | {(setting.name, "limit"), (setting.name, "tomesd")} <= measured
-    for setting in (settings.DOWNSAMPLE_2, settings.DOWNSAMPLE_4):
-        assert {(setting.name, name) for name in ("limit", "ours", "ToDo")} <= measured
-    assert (settings.MERGE_QUERIES.name, "TomePatchModel") in measured
-    assert {(settings.MERGE.name, name) for name in ("limit", "ours, local")} <= measured
+    for setting in (settings.MERGE, settings.MERGE_ALL):
+        assert {(setting.name, name) for name in ("limit", "ours")} <= measured
+    assert (settings.MERGE_ALL.name, "tomesd") in measured
+    assert {(settings.MERGE_QUERIES.name, name) for name in ("ours", "TomePatchModel")} <= measured
+    of_downsampling = ("limit", "ours, stratified", "ours, interleaved", "ToDo")
+    assert {(settings.DOWNSAMPLE.name, name) for name in of_downsampling} <= measured
     assert {(None, "plain"), (None, "HyperTile")} <= measured
 
 
@@ -60,16 +56,14 @@ def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results
 
 
 def test_all_parts_are_there(quick: tuple[Path, Results]) -> None:
-    parts = {"unet", "steps", "graph", "attention", "compile", "published", "whole", "peers"}
-    assert {case.part for case in quick[1].cases} == parts | {*TRANSFORMER_PARTS}
-    assert quick[1].planning and quick[1].similarity and quick[1].correction
+    assert {case.part for case in quick[1].cases} == {"unet", "graph", *TRANSFORMER_PARTS}
     assert {"processor", "cores", "torch", "comfyui", "commit", "date"} <= set(quick[1].machine)
 
 
 def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Results]) -> None:
     """As noted where ComfyUI's attention function is called, not as computed here or there."""
     checked = 0
-    parts = ("unet", "attention", *TRANSFORMER_PARTS)
+    parts = ("unet", *TRANSFORMER_PARTS)
     for case in [case for part in parts for case in cases(quick[1], part)]:
         limits = {one.setting: one for one in case.measured if one.kind == "limit"}
         plain = next(one for one in case.measured if one.kind == "plain")
@@ -78,16 +72,14 @@ def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Re
                 assert fits(one.lengths, limits[one.setting].lengths), (case.name, one.name)
                 assert one.lengths != plain.lengths, (case.name, one.name)
                 checked += 1
-    assert checked > 60
+    assert checked > 20
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_limit_leaves_as_many_tokens_as_the_setting_says(
-    quick: tuple[Path, Results], name: str
-) -> None:
-    case = cases(quick[1], "attention")[0]
-    limit = next(one for one in case.measured if (one.setting, one.name) == (name, "limit"))
-    assert limit.lengths == [[*SETTINGS[name].remaining(case.height, case.width), 1]]
+def test_limit_leaves_as_many_tokens_as_the_setting_says(quick: tuple[Path, Results]) -> None:
+    case = cases(quick[1], "unet")[0]
+    for limit in (one for one in case.measured if one.kind == "limit"):
+        setting = SETTINGS[limit.setting or ""]
+        assert limit.lengths[0][:2] == [*setting.remaining(case.height // 8, case.width // 8)]
 
 
 def test_transformers_attend_to_whole_prompts_and_to_no_more_of_the_picture_than_stated(
@@ -114,34 +106,13 @@ def test_memory_of_every_variant_was_measured(quick: tuple[Path, Results]) -> No
         assert all(one.peak_bytes and one.peak_bytes > 1000 for one in case.measured)
 
 
-def test_hooks_of_plain_take_no_time_and_those_of_ours_some(quick: tuple[Path, Results]) -> None:
-    def hooks(one: Measured) -> float:
-        return sum(one.hook_seconds)
-
-    for case in [*cases(quick[1], "unet"), *cases(quick[1], "transformer")]:
-        assert all(hooks(one) == 0 for one in case.measured if one.kind == "plain")
-        watched = [one for one in case.measured if one.kind == "ours" and is_watched(one)]
-        assert all(0 < hooks(one) < sum(one.seconds) for one in watched)
-
-
-def test_numbers_tables_and_plots_are_left(quick: tuple[Path, Results]) -> None:
+def test_numbers_and_tables_are_left(quick: tuple[Path, Results]) -> None:
     out, results = quick
     data = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert len(data["cases"]) == len(results.cases)
     tables = (out / "tables.txt").read_text(encoding="utf-8")
-    assert "of limit" in tables and "TomePatchModel" in tables and "slope" in tables
-    plots = {path.name for path in out.glob("*.png")}
-    speedups = {"speed-up-sd15-narrow.png", "speed-up-sdxl-narrow.png", "transformers.png"}
-    assert plots == speedups | {"planning.png", "correction.png"}
-    for path in out.glob("*.png"):
-        with Image.open(path) as picture:
-            assert min(picture.size) > 200
+    assert "of limit" in tables and "TomePatchModel" in tables
 
 
 def test_tome_patch_model_is_no_peer_where_it_reduces_nothing() -> None:
-    assert "TomePatchModel" not in {variant.name for variant in variants.list_variants(finest=2)}
-
-
-def test_large_pictures_are_measured_with_what_the_node_does_by_default() -> None:
-    core = {variant.name for variant in variants.list_variants(finest=1, most_tier=1)}
-    assert "ours, interleaved" in core
+    assert "TomePatchModel" not in {variant.name for variant in variants.list_for_unet(finest=2)}

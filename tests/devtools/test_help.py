@@ -12,7 +12,7 @@ import pytest
 from devtools.__main__ import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-ACTIONS = {"bench": ["unet"], "quality": ["train", "distil", "measure", "draw"]}
+ACTIONS = {"bench": ["unet"], "quality": ["measure", "times"]}
 WORDS = [
     *([name] for name in COMMANDS),
     *([name, action] for name, actions in ACTIONS.items() for action in actions),
