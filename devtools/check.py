@@ -1,4 +1,8 @@
-"""``python -m devtools test``: lint, format, types, then the tests; pytest's summary comes last."""
+"""``python -m devtools test``: lint, format, types, then the tests; pytest's summary comes last.
+
+Without arguments the tests are the short run. ``--all``: every test. ``--rest``: nothing but the
+tests that the short run leaves out.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,23 @@ THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 """Of torch in the tests. Their models are so small that a second thread only waits; and where
 another program uses the same cores, it would wait for most of the time."""
 PROCESSES = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
-"""For the whole suite. Which tests stay together, and in which order: see tests/conftest.py. With
-three processes it takes longer on two cores, though one of them mostly waits for a server."""
+"""For the tests of all folders. Which ones stay together, and in which order: see
+tests/conftest.py. With three processes they take longer on two cores, though one of them mostly
+waits for a server."""
+SIZES = {"--all", "--rest"}
+"""Arguments that say how many tests run, not which ones."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 
 def main(arguments: list[str]) -> int:
     """Run every check, even after one failed; the exit code is the first that is not 0."""
+    checks = [] if "--rest" in arguments else _check_text()
+    codes = [*checks, _run_tests(arguments)]
+    return next((code for code in codes if code), 0)
+
+
+def _check_text() -> list[int]:
+    """Lint, format and types of all files; their exit codes."""
     types = cache.folder() / "types"
     link(types / PACKAGE, ROOT)
     packages = [word for name in TYPED for word in ("--package", f"{PACKAGE}.{name}")]
@@ -36,14 +50,12 @@ def main(arguments: list[str]) -> int:
         "--cache-dir",
         f"{types / 'cache'}",
     ]
-    codes = [
+    return [
         # The folder is the pack's name in ComfyUI, token-merge, which is no module name: N999.
         _run("ruff", "check", "--extend-ignore", "N999", "."),
         _run("ruff", "format", "--check", "."),
         _run("mypy", *mypy_files, *packages, folder=types),
-        _run_tests(arguments),
     ]
-    return next((code for code in codes if code), 0)
 
 
 def _run(program: str, *arguments: str, folder: Path = ROOT) -> int:
@@ -68,7 +80,8 @@ def _run(program: str, *arguments: str, folder: Path = ROOT) -> int:
 
 def _run_tests(arguments: list[str]) -> int:
     """In processes of their own, with pytest's output as it comes."""
-    arguments = arguments or [*PROCESSES]
+    if SIZES.issuperset(arguments):
+        arguments = [*PROCESSES, *arguments]
     print(f"\npytest {' '.join(arguments)}", flush=True)
     command = [sys.executable, "-m", "devtools.pytest_start", *arguments]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **THREADS}).returncode

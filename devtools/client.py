@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import time
 import uuid
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from .server import Server
 
 Prompt = dict[str, dict[str, Any]]  # the API's format: node id -> class_type and inputs
 
+TEXT = 3
+"""The server's number of a binary message that holds a text for a node."""
+
 
 class RunError(RuntimeError):
     """The server refused a graph or a node of it failed; the message is the server's."""
@@ -29,11 +33,14 @@ class GraphRun:
 
     images: in the order of the nodes that saved them. Videos are left out.
     texts: that nodes showed, in the order of the nodes.
+    written: the last text that was written on each node meanwhile, in one line, by the node's id.
+        The server sends these to every client, whoever queued the graph.
     step_seconds: the time between the progress events of each sampler, so without its first step.
     """
 
     images: list[Image.Image] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    written: dict[str, str] = field(default_factory=dict)
     step_seconds: list[float] = field(default_factory=list)
 
 
@@ -75,6 +82,8 @@ class Client:
         last: tuple[str, float] | None = None  # the node of the last progress event, and when
         while True:
             kind, data = self._next_event()
+            if kind == "text":
+                result.written[data["node"]] = " ".join(data["text"].split())
             if data.get("prompt_id") != identity:
                 continue
             if kind == "progress":
@@ -119,9 +128,13 @@ class Client:
                 time.sleep(1)
                 self._server.check()
                 raise RunError("ComfyUI closed the connection")
-            if isinstance(message, str):  # bytes are preview pictures
+            if isinstance(message, str):
                 event = json.loads(message)
                 return event["type"], event["data"]
+            kind, length = struct.unpack_from(">II", message)
+            if kind == TEXT:  # the other ones are preview pictures
+                node, text = message[8 : 8 + length], message[8 + length :]
+                return "text", {"node": node.decode(), "text": text.decode()}
 
     def _outputs(self, identity: str) -> list[dict[str, Any]]:
         """What each node has shown, in the order of the nodes."""

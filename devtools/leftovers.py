@@ -9,10 +9,10 @@ from collections import Counter
 
 OF_A_RUN = frozenset(
     {
-        *("Run", "SharedPlans", "ModelCall", "ModelInputs", "RunReport", "NodeReport", "StepClock"),
-        *("LayerPlans", "UNetCall", "RunningBlock", "TransformerCall", "AttentionCall"),
-        *("MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "WindowPlan"),
-        *("LayerTokens", "Destinations"),
+        *("Run", "DrawIndex", "ModelCall", "ModelInputs", "RunReport", "LayerPlan"),
+        *("UNetCall", "RunningBlock", "TransformerCall", "AttentionCall"),
+        *("MergePlan", "ChoosingPlan", "InterpolationPlan", "WindowPlan"),
+        *("Destinations", "DrawnKeys", "MergedQueries", "Sequence"),
     }
 )
 """Classes of the pack. What is kept for a grid, in caches of limited length, is not among them."""

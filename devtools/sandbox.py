@@ -43,15 +43,18 @@ class Sandbox:
         programs = f"{self.python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         home = cache.folder() / "home"
         home.mkdir(parents=True, exist_ok=True)
+        # Every process would compile torch and ComfyUI anew, which takes longer than all else that
+        # it does before it starts.
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         return {
-            **os.environ,
+            **inherited,
             "COMFYUI_PATH": str(self.comfyui),
             "TOKEN_MERGE_CACHE": str(cache.folder()),
             "PATH": programs,
             # Some libraries keep settings in the user's own folder; none of these is the user's.
             "HOME": str(home),
             "USERPROFILE": str(home),
-            # Byte code would otherwise be written into ComfyUI's folder.
+            # Byte code is kept, but not in ComfyUI's folder.
             "PYTHONPYCACHEPREFIX": str(cache.folder() / "pycache"),
             # No command here reports anything to anyone, nor asks the internet for a model.
             "DO_NOT_TRACK": "1",

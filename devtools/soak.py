@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 def _run(part: SoakPart, cases: int, seed: int) -> int:
     files = sorted(str(path) for path in ROOT.glob(part.files))
     command = [
-        *(sys.executable, "-m", "devtools.pytest_start", "-q", *files),
+        *(sys.executable, "-m", "devtools.pytest_start", "-q", "--all", *files),
         *(f"--cases={cases}", f"--hypothesis-seed={seed}", f"--timeout={SECONDS}"),
     ]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **THREADS}).returncode

@@ -3,12 +3,10 @@
 from comfy_api.latest import ComfyExtension, io
 from typing_extensions import override
 
-from . import replacements
 from .compare import TokenReductionCompare
-from .token_downsample import TokenDownsample
-from .token_downsample_advanced import TokenDownsampleAdvanced
-from .token_merge import TokenMerge
-from .token_merge_advanced import TokenMergeAdvanced
+from .kernels import enter_kernels
+from .token_downsample import TokenDownsample, TokenDownsampleAdvanced, register_replacement
+from .token_merge import TokenMerge, TokenMergeAdvanced
 
 NODES: tuple[type[io.ComfyNode], ...] = (
     TokenMerge,
@@ -22,7 +20,7 @@ NODES: tuple[type[io.ComfyNode], ...] = (
 class TokenMergeExtension(ComfyExtension):
     @override
     async def on_load(self) -> None:
-        await replacements.register()
+        await register_replacement()
 
     @override
     async def get_node_list(self) -> list[type[io.ComfyNode]]:
@@ -31,3 +29,6 @@ class TokenMergeExtension(ComfyExtension):
 
 async def comfy_entrypoint() -> TokenMergeExtension:
     return TokenMergeExtension()
+
+
+enter_kernels()

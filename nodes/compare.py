@@ -1,4 +1,4 @@
-"""The Compare Token Reduction node: samples with a plain and a patched model, and reports."""
+"""The Compare Token Reduction node: samples with the original and a patched model, and reports."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import comfy.samplers
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io, ui
 
+from .common import check_names
 from .comparison.report import describe_results, describe_surroundings
 from .comparison.run import Sampling, compare
-from .hooks.page import find_node_id, write_on_node
-from .inputs import check_names
+from .hooks.run.node_text import find_node_id, write_on_node
 
 
 class TokenReductionCompare(io.ComfyNode):
@@ -22,9 +22,9 @@ class TokenReductionCompare(io.ComfyNode):
             display_name="Compare Token Reduction",
             # Where KSampler is: this node stands in its place and has its inputs.
             category="model/sampling",
-            description="Samples with a plain and a patched model in turn, and says how much "
-            "faster the patched one is on this machine and how far its result is from the plain "
-            "one. Takes as long as four samplers. Works with the nodes of other packs too.",
+            description="Samples with the original and a patched model in turn, and says how much "
+            "faster the patched one is on this machine and how much its result differs. Takes as "
+            "long as four samplers. Works with the nodes of other packs too.",
             search_aliases=[
                 "compare models",
                 "benchmark",
@@ -37,7 +37,7 @@ class TokenReductionCompare(io.ComfyNode):
                 "performance",
             ],
             inputs=[
-                io.Model.Input("model", tooltip="The plain model, as the loader gives it."),
+                io.Model.Input("model", tooltip="The original model, as the loader gives it."),
                 io.Model.Input(
                     "patched_model",
                     tooltip="The same model after Token Merge, Token Downsample or other nodes.",
@@ -45,7 +45,7 @@ class TokenReductionCompare(io.ComfyNode):
                 *_sampling_inputs(),
             ],
             outputs=[
-                io.Latent.Output(display_name="plain", tooltip="What the plain model gives."),
+                io.Latent.Output(display_name="plain", tooltip="What the original model gives."),
                 io.Latent.Output(display_name="patched", tooltip="What the patched model gives."),
                 io.String.Output(
                     display_name="report", tooltip="Everything as text, to be put in a bug report."

@@ -1,17 +1,92 @@
-"""The Token Downsample node: attention to fewer keys and values, all queries kept."""
+"""The Token Downsample nodes: attention reads fewer keys and values, and every query stays."""
 
 from __future__ import annotations
 
-from comfy_api.latest import io
+from typing import Any
+
+from comfy_api.latest import ComfyAPI, io
 from typing_extensions import override
 
-from . import downsample_inputs
-from .inputs import pick
-from .reduction_node import ReductionNode
+from ..tome_core.downsampling.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
+from .common import (
+    ReductionNode,
+    local_window,
+    make_settings,
+    max_tokens,
+    model_input,
+    percent_inputs,
+    pick,
+    proportional_attention,
+    resolve_window,
+    seed_input,
+)
+
+
+def read(values: dict[str, Any]) -> DownsampleSettings:
+    """Settings from the values of inputs; defaults for those that a node lacks."""
+    return make_settings(DownsampleSettings, resolve_window(values))
+
+
+def list_inputs() -> list[io.Input]:
+    """In the order of the Advanced node."""
+    return [
+        model_input(),
+        _factor(
+            "factor",
+            "Divides the height and the width of the grid of keys and values, in the layers at "
+            "the finest resolution at which this model has self-attention. 2 keeps a quarter of "
+            "the keys and values. 1 changes nothing there.",
+        ),
+        _factor(
+            "factor_level_2",
+            "UNets: the same for the layers at the next coarser resolution. Useful for very large "
+            "pictures.",
+        ),
+        io.Combo.Input(
+            "method",
+            options=list(METHODS),
+            default=DownsampleSettings.method,
+            tooltip="How keys and values are resampled. stratified keeps one token of each cell, "
+            "a different one in each step until all were kept, so that errors do not add up. "
+            "interleaved also splits the queries into groups, and each group reads keys of its "
+            "own: a smaller error. nearest-exact always keeps the token in the middle.",
+        ),
+        local_window(
+            "Side, in tokens, of the neighbourhood around each query in which all keys "
+            "stay exact. Farther away fewer keys are read: 1 of every factor keys in the same "
+            "rows or columns, or at the same places in other frames, and 1 of every 16 keys "
+            "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
+        ),
+        *percent_inputs("downsampling"),
+        max_tokens(
+            "Where the factors would keep more keys and values than this in a layer they act on, "
+            "the grid is downsampled more."
+        ),
+        _factor(
+            "temporal_factor",
+            "Video transformers: divides the number of frames of keys and values too. 1 keeps "
+            "every frame.",
+        ),
+        proportional_attention(
+            "Transformers: ", "Without this, the prompt gains weight against the picture."
+        ),
+        seed_input("the tokens and groups that are random"),
+    ]
+
+
+def _factor(name: str, tooltip: str) -> io.Input:
+    return io.Float.Input(
+        name,
+        default=getattr(DownsampleSettings, name),
+        min=MIN_FACTOR,
+        max=MAX_FACTOR,
+        step=0.25,
+        tooltip=tooltip,
+    )
 
 
 class TokenDownsample(ReductionNode):
-    read = staticmethod(downsample_inputs.read)
+    read = staticmethod(read)
 
     @classmethod
     @override
@@ -23,7 +98,7 @@ class TokenDownsample(ReductionNode):
             "grid, while every token keeps its own query (ToDo).",
             ("todo", "tome", "token downsampling"),
             pick(
-                downsample_inputs.list_inputs(),
+                list_inputs(),
                 "model",
                 "factor",
                 "local_window",
@@ -31,3 +106,45 @@ class TokenDownsample(ReductionNode):
                 "end_percent",
             ),
         )
+
+
+class TokenDownsampleAdvanced(ReductionNode):
+    read = staticmethod(read)
+
+    @classmethod
+    @override
+    def define_schema(cls) -> io.Schema:
+        return cls.make_schema(
+            "TokenDownsampleAdvanced",
+            "Token Downsample (Advanced)",
+            "Token Downsample with every input, among them those of the published method, ToDo.",
+            ("todo", "tome", "token downsampling"),
+            list_inputs(),
+        )
+
+
+RENAMED = {"factor": "downsample_factor_depth_1", "factor_level_2": "downsample_factor_depth_2"}
+"""Inputs of ours, and what ToDo's own node for ComfyUI (comfy-todo) calls them."""
+
+
+def replace_todo() -> io.NodeReplace:
+    """comfy-todo's node by ours. What it has no input for takes our defaults."""
+    mapping: list[Any] = [{"new_id": "model", "old_id": "model"}]
+    for widget in TokenDownsampleAdvanced.GET_SCHEMA().inputs[1:]:
+        old = RENAMED.get(widget.id)
+        taken = {"old_id": old} if old else {"set_value": widget.default}
+        mapping.append({"new_id": widget.id, **taken})
+    return io.NodeReplace(
+        new_node_id="TokenDownsampleAdvanced",
+        old_node_id="ToDoPatchModel",
+        old_widget_ids=list(RENAMED.values()),
+        input_mapping=mapping,
+        output_mapping=[{"new_idx": 0, "old_idx": 0}],
+    )
+
+
+async def register_replacement() -> None:
+    """Tell the server; an older ComfyUI has no place for it."""
+    replacements = getattr(ComfyAPI(), "node_replacement", None)
+    if replacements is not None:
+        await replacements.register(replace_todo())

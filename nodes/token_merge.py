@@ -1,17 +1,132 @@
-"""The Token Merge node: merges similar tokens before attention, copies them back after it."""
+"""The Token Merge nodes: similar tokens are merged before attention, and copied back after it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from comfy_api.latest import io
 from typing_extensions import override
 
-from . import merge_inputs
-from .inputs import pick
-from .reduction_node import ReductionNode
+from ..tome_core.merging.settings import (
+    MATCHINGS,
+    MAX_RATIO,
+    MAX_STRIDE,
+    TARGET_CHOICES,
+    MergeSettings,
+)
+from .common import (
+    ReductionNode,
+    local_window,
+    make_settings,
+    max_tokens,
+    model_input,
+    percent_inputs,
+    pick,
+    proportional_attention,
+    resolve_choice,
+    resolve_window,
+    seed_input,
+)
+
+DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
+"""The choices of ``max_downsample`` as settings."""
+
+
+def read(values: dict[str, Any]) -> MergeSettings:
+    """Settings from the values of inputs; defaults for those that a node lacks."""
+    resolved = resolve_choice(values, "max_downsample", DOWNSAMPLINGS)
+    return make_settings(MergeSettings, resolve_window(resolved))
+
+
+def list_inputs() -> list[io.Input]:
+    """In the order of the Advanced node."""
+    return [
+        model_input(),
+        io.Float.Input(
+            "ratio",
+            default=MergeSettings.ratio,
+            min=0.0,
+            max=MAX_RATIO,
+            step=0.01,
+            tooltip="Share of the tokens that is merged away. A higher ratio is faster and loses "
+            "more detail. Acts as at most 1 - 1 / (stride_x * stride_y): 0.75 with strides of 2.",
+        ),
+        io.Combo.Input(
+            "max_downsample",
+            options=list(DOWNSAMPLINGS),
+            default="auto",
+            tooltip="UNets: acts on the layers whose picture is downsampled at most this much. "
+            "auto: the finest resolution at which this model has self-attention (1 on SD 1.5, 2 "
+            "on SDXL). Higher values also reach coarser layers: little speed, more change.",
+        ),
+        io.Combo.Input(
+            "target",
+            options=list(TARGET_CHOICES),
+            default=MergeSettings.target,
+            tooltip="What is merged in self-attention. The first merges the queries alone, and of "
+            "keys and values it keeps one of each cell, a different one in each step. It has the "
+            "smallest error. The second merges all three, as ToMe for SD does. With keys and "
+            "values only, every token keeps its own query. With queries only, every token can "
+            "still be attended to.",
+        ),
+        *percent_inputs("merging"),
+        _stride("stride_x", "Width"),
+        _stride("stride_y", "Height"),
+        _switch(
+            "random_destinations",
+            "dst is a random token of its cell, new in every step and layer, instead of always "
+            "the first one. Avoids grid patterns.",
+        ),
+        seed_input("the tokens and groups that are random"),
+        _switch(
+            "merge_cross_attention",
+            "UNets: also merges the queries of cross-attention, the attention to the prompt. "
+            "Little speed, more change.",
+        ),
+        _switch(
+            "merge_mlp",
+            "UNets: also merges the tokens of the MLP after attention. Faster, but loses fine "
+            "detail.",
+        ),
+        io.Combo.Input(
+            "matching",
+            options=list(MATCHINGS),
+            default=MergeSettings.matching,
+            tooltip="How similar tokens are found. local: among neighbours, fast at any size. "
+            "global: among all tokens (ToMe for SD). k-th: dst is every k-th token, k = stride_x "
+            "* stride_y. random: dst tokens are random.",
+        ),
+        max_tokens("Where ratio would keep more tokens than this in a layer, more are merged."),
+        proportional_attention(
+            "Keys and values: ",
+            "Without this, merged tokens lose weight to the others, and UNets attend to the mean "
+            "of their keys, as the first ToMe for SD does.",
+        ),
+        local_window(
+            "Transformers, with the first target: side, in tokens, of the neighbourhood around "
+            "each query in which it reads all keys for itself. Merged queries share only what is "
+            "farther away. auto: 12. off: they share everything, which makes the error much larger."
+        ),
+    ]
+
+
+def _stride(name: str, side: str) -> io.Input:
+    return io.Int.Input(
+        name,
+        default=getattr(MergeSettings, name),
+        min=1,
+        max=MAX_STRIDE,
+        tooltip=f"{side} of a cell in tokens. Each cell keeps one destination token (dst), and one "
+        "key and value where these are downsampled.",
+    )
+
+
+def _switch(name: str, tooltip: str) -> io.Input:
+    return io.Boolean.Input(name, default=getattr(MergeSettings, name), tooltip=tooltip)
 
 
 class TokenMerge(ReductionNode):
-    read = staticmethod(merge_inputs.read)
+    read = staticmethod(read)
 
     @classmethod
     @override
@@ -22,5 +137,21 @@ class TokenMerge(ReductionNode):
             "Makes a model faster: merges similar tokens before attention, lets them read fewer "
             "keys and values, and copies the result back to each of them (ToMe).",
             ("tome", "tomesd", "token merging"),
-            pick(merge_inputs.list_inputs(), "model", "ratio", "start_percent", "end_percent"),
+            pick(list_inputs(), "model", "ratio", "start_percent", "end_percent"),
+        )
+
+
+class TokenMergeAdvanced(ReductionNode):
+    read = staticmethod(read)
+
+    @classmethod
+    @override
+    def define_schema(cls) -> io.Schema:
+        return cls.make_schema(
+            "TokenMergeAdvanced",
+            "Token Merge (Advanced)",
+            "Token Merge with every input, among them those of the published methods: ToMe for "
+            "Stable Diffusion and ToMe.",
+            ("tome", "tomesd", "token merging"),
+            list_inputs(),
         )

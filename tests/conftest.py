@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 ON_SERVER = "tests/server/"
+ON_GPU = "tests/gpu/"
+"""Needs a GPU of NVIDIA's: no tests where there is none, but their imports are tried."""
+THOROUGH = ("tests/benchmarks/", "tests/server/page/")
+"""Folders whose tests are all thorough, as if each were marked so."""
 
 
 def _put_comfyui_on_path() -> None:
@@ -60,9 +64,19 @@ hypothesis.settings.load_profile("no deadline")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
+        "--all",
+        action="store_true",
+        help="every test; without it the short run, which finds nearly everything in a few minutes",
+    )
+    parser.addoption(
+        "--rest",
+        action="store_true",
+        help="only the tests that the short run leaves out",
+    )
+    parser.addoption(
         "--long",
         action="store_true",
-        help="all cases and repeats of the tests that otherwise try some of them",
+        help="--all, with all cases and repeats of the tests that otherwise try some of them",
     )
     parser.addoption(
         "--write-compatibility",
@@ -81,13 +95,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     from support.fuzzing import SOAK
 
+    config.addinivalue_line("markers", "thorough: left out without --all or --rest")
+    if config.getoption("all") and config.getoption("rest"):
+        raise pytest.UsageError("--all and --rest: expected at most one of them")
+    config.option.all |= config.getoption("long") and not config.getoption("rest")
     SOAK.cases = config.getoption("cases")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, those that need a server come first, for they take longest."""
+    """Choose the tests of this run. With several processes, those that need a server come first,
+    for they take longest.
+    """
+    chosen, left_out = [], []
+    for item in items:
+        (chosen if _is_chosen(item) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = chosen
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(ON_SERVER))  # stable
+
+
+def _is_chosen(item: pytest.Item) -> bool:
+    if item.nodeid.startswith(ON_GPU) and not _has_gpu():
+        return False
+    return item.config.getoption("all") or is_thorough(item) == item.config.getoption("rest")
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available() and not torch.version.hip
+
+
+def is_thorough(item: pytest.Item) -> bool:
+    """Whether the short run leaves a test out."""
+    return item.nodeid.startswith(THOROUGH) or item.get_closest_marker("thorough") is not None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Say which test failed at once; pytest itself tells what happened at the end."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid}\n{report.longreprtext[-2000:]}", flush=True)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -1,198 +1,182 @@
-"""Imports point one way: in the pack, inside tome_core, and between the rooms of benchmarks."""
+"""The rooms of the tree: imports point one way, and nothing shipped needs what is not shipped."""
+
+from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CORE = sorted((ROOT / "tome_core").glob("*.py"))
-NODES = sorted((ROOT / "nodes").rglob("*.py"))
-COMFYUI = {
-    "comfy",
-    "comfy_api",
-    "comfy_execution",
-    "comfy_extras",
-    "comfyui_version",
-    "folder_paths",
-    "latent_preview",
-    "nodes",
-    "server",
-}
 
-CORE_ORDER = [
-    "checks",
-    "schedule",
-    "settings",
-    "payoff",
-    "merge_settings",
-    "downsample_settings",
-    "grid",
-    "draws",
-    "tokens",
-    "streams",
-    "cells",
-    "tiles",
-    "partition",
-    "plan",
-    "downsample",
-    "query_groups",
-    "attention_kernels",
-    "partial_attention",
-    "tiled_axis",
-    "merged_queries",
-    "key_sets",
-    "key_cells",
-    "drawn_keys",
-    "window_plan",
-    "proportional",
-    "key_blocks",
-    "window_heads",
-    "window_attention",
-    "global_matching",
-    "local_matching",
-    "tile_matching",
-    "layer_size",
-    "layer_tokens",
-    "window_planning",
-    "merge_planning",
-    "planning",
-]
-"""Lower ideas first: a file may import those before it."""
+CORE = (
+    ".checks .constants .faster_forms",
+    ".schedule .tokens",
+    ".settings .grid .draws",
+    ".cells .plan .layer",
+    ".attention",
+    ".windows",
+    ".downsampling",
+    ".merging",
+    ".plan_layer",
+    "",
+)
+NODES = (
+    ".kernels .hooks.settings_stack",
+    ".hooks.run",
+    ".hooks.attention",
+    ".hooks.unet .hooks.transformer",
+    ".hooks.attach",
+    ".common .comparison",
+    ".token_merge .token_downsample .compare",
+    "",
+)
+BENCHMARKS = (
+    "",
+    ".trained .speed",
+    ".quality .__main__",
+)
+"""Rooms, the lowest first: a file may know its own room and those of the lines before, and ""
+is what stands in the folder itself and in no room. Rooms of one line know nothing of each other.
+"""
 
 
-def imported(path: Path) -> list[tuple[int, str]]:
-    """(dots, module) of every import; dots is 0 for an absolute one."""
-    found: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found += [(0, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            found.append((node.level, node.module or ""))
-    return found
+def list_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def absolute_roots(path: Path) -> set[str]:
-    return {module.split(".")[0] for dots, module in imported(path) if dots == 0}
+def list_shipped() -> list[Path]:
+    return [ROOT / "__init__.py", *list_files("nodes", "tome_core")]
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda p: p.stem)
-def test_core_knows_nothing_of_comfyui(path):
-    assert not absolute_roots(path) & COMFYUI
-    assert all(dots <= 1 for dots, _ in imported(path)), "imports something above tome_core"
+def say(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda p: p.stem)
-def test_core_imports_lower_ideas_only(path):
-    if path.stem == "__init__":
-        return
-    own = {module for dots, module in imported(path) if dots == 1}
-    assert own <= set(CORE_ORDER[: CORE_ORDER.index(path.stem)])
-
-
-@pytest.mark.parametrize("path", NODES, ids=lambda p: p.stem)
-def test_nodes_never_import_comfyuis_own_module_of_that_name(path):
-    assert "nodes" not in absolute_roots(path)
-
-
-HOOKS = ROOT / "nodes" / "hooks"
-ABOVE = {"registry"}
-"""The one shared hook that knows the architectures."""
-
-
-def own_modules(path: Path) -> set[str]:
-    """Modules of the pack that a hook imports, named from nodes/hooks on; "" is above it."""
-    folder = list(path.relative_to(HOOKS).parts[:-1])
-    found = set()
-    for dots, module in imported(path):
-        if dots:
-            inside = folder[: len(folder) - dots + 1] if dots <= len(folder) + 1 else None
-            names = [] if inside is None else [*inside, *filter(None, module.split("."))]
-            found.add(".".join(names))
-    return found
-
-
-@pytest.mark.parametrize("path", sorted(HOOKS.rglob("*.py")), ids=lambda p: p.stem)
-def test_hooks_import_downward_only(path):
-    """registry -> architectures -> shared hooks -> tome_core; never the nodes."""
-    others = {module.split(".")[0] for module in own_modules(path)} - {""}
-    architecture = path.relative_to(HOOKS).parts[0]
-    if architecture in ("unet", "transformer"):
-        assert not others & (ABOVE | {"unet", "transformer"} - {architecture})
-    elif path.stem not in ABOVE:
-        assert not others & (ABOVE | {"unet", "transformer"})
-    above = len(path.relative_to(HOOKS).parts) + 1
-    assert all(
-        module.startswith("tome_core") for dots, module in imported(path) if dots >= above
-    ), "imports a node"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "nodes" / "comparison").glob("*.py")))
-def test_the_comparison_needs_no_node_and_no_architecture(path):
-    """It knows our nodes by what the registry's listener hears."""
-    above = {module for dots, module in imported(path) if dots > 1}
-    assert above <= {"hooks.registry", "hooks.run_report", "hooks.waiting"}
-
-
-PLANS = {"MergePlan", "TilePlan", "ChoosingPlan", "InterpolationPlan", "MergingPlan", "Plan"}
-PLANS |= {"LinkedPlan", "PicturePlan"}
-SETTINGS = {"MergeSettings", "DownsampleSettings"}
-
-
-@pytest.mark.parametrize("path", [*CORE, *NODES], ids=lambda p: p.stem)
-def test_no_file_asks_what_class_a_plan_or_settings_are_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-            names = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
-            assert not names & (PLANS | SETTINGS)
-
-
-@pytest.mark.parametrize("path", [ROOT / "__init__.py", *CORE, *NODES], ids=lambda p: p.stem)
-def test_nothing_shipped_imports_tests_benchmarks_or_devtools(path):
-    modules = {module.split(".")[0] for _, module in imported(path)}
-    assert not modules & {"tests", "benchmarks", "devtools", "tomesd", "hypothesis", "pytest"}
-
-
-BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
-MAY_KNOW = {
-    "benchmarks": set(),
-    "trained": set(),
-    "speed": set(),
-    "quality": {"speed", "trained"},
-}
-"""Which other rooms a room of the benchmarks may import; ``benchmarks``: what they share."""
-
-
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms of the benchmarks other than the file's own, however they are written."""
+def list_imports(path: Path) -> set[str]:
+    """What a file imports: ``torch.Tensor``, or ``.nodes.common.attach`` where it is written with
+    dots, from the root of the tree on.
+    """
     package = path.relative_to(ROOT).parts[:-1]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            base = package[: len(package) + 1 - node.level] if node.level else ()
-            module = (*base, *(node.module or "").split("."))
-            names = [".".join(filter(None, (*module, alias.name))) for alias in node.names]
-        else:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        found |= {name.split(".")[1] for name in names if name.startswith("benchmarks.")}
-    return found & set(MAY_KNOW) - {path.parent.name}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level <= len(package) + 1, f"{say(path)} imports something above the tree"
+            above = ("", *package[: len(package) + 1 - node.level]) if node.level else ()
+            module = (*above, *filter(None, [node.module]))
+            found |= {".".join((*module, alias.name)) for alias in node.names}
+    return found
 
 
-@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_rooms_of_the_benchmarks_know_lower_rooms_only(path):
-    may_know = MAY_KNOW[path.parent.name]
-    if path.stem == "__main__":
-        may_know = {"speed"}
-    assert imported_rooms(path) <= may_know
+def list_roots(path: Path) -> set[str]:
+    """The packages that a file imports without dots."""
+    return {name.split(".")[0] for name in list_imports(path)} - {""}
 
 
-def test_trained_models_need_comfyui_but_not_the_pack():
-    folder = ROOT / "benchmarks"
-    for path in (*(folder / "trained").glob("*.py"), *folder.glob("random_*.py")):
-        assert "token_merge" not in absolute_roots(path)
+def is_within(name: str, module: str) -> bool:
+    return f"{name}.".startswith(f"{module}.")
 
 
-def test_every_folder_of_tests_is_run(pytestconfig):
+def find_module(name: str, modules: Iterable[str]) -> str:
+    """The innermost of the modules or packages that a name is in, empty where it is in none."""
+    return max((each for each in modules if is_within(name, each)), key=len, default="")
+
+
+def name_module(path: Path) -> str:
+    return "." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def check_rooms(folder: str, order: tuple[str, ...]) -> None:
+    """Imports lead to lower rooms, and in no circle within a room."""
+    levels = {
+        f".{folder}{room}": level
+        for level, line in enumerate(order)
+        for room in (line.split() or [""])
+    }
+    files = {name_module(path): path for path in list_files(folder)}
+    assert not levels.keys() - files.keys(), "a room has no file"
+    circles: TopologicalSorter[str] = TopologicalSorter()
+    for module, path in files.items():
+        own = find_module(module, levels)
+        for name in list_imports(path):
+            room, imported = find_module(name, levels), find_module(name, files)
+            if room and room != own:
+                assert levels[room] < levels[own], f"{say(path)} imports {name}"
+            elif imported and imported != module:
+                circles.add(module, imported)
+    circles.prepare()  # raises an error that names the files of a circle
+
+
+def test_the_core_needs_pytorch_and_einops_alone() -> None:
+    for path in list_files("tome_core"):
+        others = list_roots(path) - sys.stdlib_module_names - {"torch", "einops"}
+        assert not others, f"{say(path)} imports {others}"
+        own = {name for name in list_imports(path) if name.startswith(".")}
+        above = {name for name in own if not is_within(name, ".tome_core")}
+        assert not above, f"{say(path)} imports {above}"
+
+
+def test_rooms_of_the_core_know_lower_ones() -> None:
+    check_rooms("tome_core", CORE)
+
+
+def test_rooms_of_the_nodes_know_lower_ones() -> None:
+    """UNets know nothing of transformers, nor the other way round."""
+    check_rooms("nodes", NODES)
+
+
+def test_kernels_are_behind_one_door_and_triton_is_behind_it() -> None:
+    for path in list_shipped():
+        inside = is_within(name_module(path), ".nodes.kernels")
+        assert inside or "triton" not in list_roots(path), f"{say(path)} imports Triton"
+        used = {name for name in list_imports(path) if is_within(name, ".nodes.kernels")}
+        if not inside and path != ROOT / "nodes" / "__init__.py":
+            assert not used, f"{say(path)} imports {used}"
+
+
+def test_nothing_shipped_imports_what_is_not_shipped_nor_comfyuis_own_nodes() -> None:
+    """``import nodes`` finds ComfyUI's module of that name."""
+    others = {"nodes", "tests", "benchmarks", "devtools", "tomesd", "hypothesis", "pytest"}
+    shipped = (".nodes", ".tome_core")
+    for path in list_shipped():
+        assert not list_roots(path) & others, f"{say(path)} imports {list_roots(path) & others}"
+        own = {name for name in list_imports(path) if name.startswith(".")}
+        lost = {name for name in own if not any(is_within(name, each) for each in shipped)}
+        assert not lost, f"{say(path)} imports {lost}"
+
+
+def test_the_comparison_knows_our_nodes_by_what_a_listener_hears() -> None:
+    known = (
+        ".nodes.comparison",
+        ".nodes.hooks.attach.listen",
+        ".nodes.hooks.run.report",
+        ".nodes.hooks.run.device_wait",
+    )
+    for path in list_files("nodes/comparison"):
+        own = {name for name in list_imports(path) if name.startswith(".")}
+        others = {name for name in own if not any(is_within(name, each) for each in known)}
+        assert not others, f"{say(path)} imports {others}"
+
+
+def test_rooms_of_the_benchmarks_know_lower_ones_and_trained_models_need_no_pack() -> None:
+    check_rooms("benchmarks", BENCHMARKS)
+    models = [*list_files("benchmarks/trained"), *(ROOT / "benchmarks").glob("random_*.py")]
+    for path in models:
+        assert "token_merge" not in list_roots(path), f"{say(path)} imports the pack"
+
+
+def test_names_of_files_say_what_is_in_them() -> None:
+    for path in list_shipped():
+        vague = path.stem in ("utils", "types", "common") and path != ROOT / "nodes" / "common.py"
+        assert not vague, f"{say(path)} could hold anything"
+
+
+def test_every_folder_of_tests_is_run(pytestconfig: pytest.Config) -> None:
     """Named in pyproject.toml, or below one that is: there in the order of how long they take."""
     folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")} - {ROOT / "tests"}
     files = set((ROOT / "tests").glob("test_*.py"))

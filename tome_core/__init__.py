@@ -1,29 +1,30 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
-from .downsample_settings import DownsampleSettings
+from .attention import attend_weighed
+from .downsampling import DownsampleSettings, QueryGroups, draw_groups
 from .draws import Draws
-from .global_matching import match_global
-from .grid import TokenGrid
-from .layer_size import LayerSize
-from .layer_tokens import LayerTokens
-from .local_matching import match_local
-from .merge_settings import MergeSettings
-from .partition import Destinations, choose_every_kth, choose_random, choose_strided
-from .plan import MergePlan, Plan, Skipped
-from .planning import explain_whole, plan_layer, plan_parts
-from .query_groups import QueryGroups, draw_groups
+from .grid import Stream, TokenGrid
+from .layer import Layer
+from .merging import (
+    Destinations,
+    MergePlan,
+    MergeSettings,
+    choose_every_kth,
+    choose_random,
+    choose_strided,
+    match_global,
+    match_local,
+)
+from .plan import Plan, Skipped
+from .plan_layer import explain_unreduced, plan_layer
 from .settings import Settings
-from .streams import Stream
-from .tile_matching import match_tiles
-from .window_attention import attend_windows
-from .window_plan import WindowPlan
+from .windows import WindowPlan, attend
 
 __all__ = [
     "Destinations",
     "DownsampleSettings",
     "Draws",
-    "LayerSize",
-    "LayerTokens",
+    "Layer",
     "MergePlan",
     "MergeSettings",
     "Plan",
@@ -33,15 +34,14 @@ __all__ = [
     "Stream",
     "TokenGrid",
     "WindowPlan",
-    "attend_windows",
+    "attend",
+    "attend_weighed",
     "choose_every_kth",
     "choose_random",
     "choose_strided",
     "draw_groups",
-    "explain_whole",
+    "explain_unreduced",
     "match_global",
     "match_local",
-    "match_tiles",
     "plan_layer",
-    "plan_parts",
 ]

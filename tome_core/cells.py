@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, prod
 
 import torch
 from torch import Tensor
 
+from .constants import constant
 from .draws import Draws, Identity
 from .grid import TokenGrid
 
@@ -16,8 +16,7 @@ Sides = tuple[Tensor, Tensor, Tensor]
 """Along frames, height and width; each tensor broadcasts to (F', H', W')."""
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
+@constant
 def pick_nearest(
     grid: TokenGrid, smaller: TokenGrid, device: torch.device, *, centred: bool
 ) -> Tensor:
@@ -57,30 +56,29 @@ class Cells:
         """Random tokens of each cell: stratified, or jittered, sampling. (n, M) int64.
 
         Each draw is uniform over the cell. No token is drawn twice before the whole cell was
-        drawn: the draws go round the cell, from a random token on. From turn to turn each draw
-        moves on by one token. A query that reads one token of a cell in every step has read all of
-        them after as many steps as there are tokens, and the errors of these steps mostly cancel:
-        systematic sampling. (A cell with fewer tokens than ``longest`` may begin again too early.)
+        drawn: the draws cycle through the cell, from a random token on. From index to index each
+        draw moves on by one token. A query that reads one token of a cell in every step has read
+        all of them after as many steps as there are tokens, and the errors of these steps mostly
+        cancel: systematic sampling. (A cell with fewer tokens than ``longest`` may begin again too
+        early.)
         """
         rows = self.longest + len(self.times) - 1
-        tokens = self.tokens.narrow(0, draws.turn % self.longest, rows)
+        tokens = self.tokens.narrow(0, draws.index % self.longest, rows)
         return tokens.gather(0, _draw_first(self, draws.identity, draws.device))
 
     def draw_once(self, draws: Draws) -> Tensor:
-        """A random token of each cell, with draws that are others in each turn. (M,) int64."""
+        """A random token of each cell, with draws that are others for each index. (M,) int64."""
         return self.tokens.gather(0, draws.draw_below(self.sizes)[None])[0]
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)
+@constant
 def _draw_first(cells: Cells, identity: Identity, device: torch.device) -> Tensor:
-    """Where the draws of each cell begin, the same in each turn of a run. (n, M) int64."""
+    """Where the draws of each cell begin, the same for each index of a run. (n, M) int64."""
     first = Draws(identity, device).draw_below(cells.sizes)[None]  # (1, M)
     return first if len(cells.times) == 1 else first + cells.times
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
+@constant
 def list_cells(grid: TokenGrid, smaller: TokenGrid, times: int, device: torch.device) -> Cells:
     """One cell for each token of ``smaller``; together they are the whole grid.
 
@@ -91,8 +89,7 @@ def list_cells(grid: TokenGrid, smaller: TokenGrid, times: int, device: torch.de
     return _list(grid, *_bound_cells(grid, smaller, device), longest, times)
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
+@constant
 def list_strided_cells(
     grid: TokenGrid, stride_y: int, stride_x: int, device: torch.device
 ) -> Cells:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
+
+from .constants import constant
 
 _MULTIPLIERS = (-0x61C8864680B583EB, -0x6B2FB644ECCEEE15)
 """Odd, so that each multiplication modulo 2^64 is one to one; from splitmix64 (Steele, Lea and
@@ -27,28 +28,22 @@ Identity = tuple[int | float | str, ...]
 class Draws:
     """Draws that depend on ``identity`` alone, such as (seed, layer).
 
-    device: where the numbers are computed and used. turn: how often the run drew before; what is
-    drawn may go round with it (see ``Cells.draw``).
+    device: where the numbers are computed and used. index: how often the run drew before; what is
+    drawn may cycle with it (see ``Cells.draw``).
     """
 
     identity: Identity
     device: torch.device
-    turn: int = 0
+    index: int = 0
 
     @property
-    def anew(self) -> Draws:
-        """Others in each turn, which do not go round."""
-        return Draws((*self.identity, self.turn), self.device)
+    def per_step(self) -> Draws:
+        """Others for each index, which do not cycle."""
+        return Draws((*self.identity, self.index), self.device)
 
     def split(self, name: int | str) -> Draws:
-        """Others that depend on ``name`` too, in the same turn."""
-        return Draws((*self.identity, name), self.device, self.turn)
-
-    @cached_property
-    def _factor(self) -> int:
-        """The identity as one odd, signed 64-bit number."""
-        digest = hashlib.blake2b(repr(self.identity).encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True) | 1
+        """Others that depend on ``name`` too, with the same index."""
+        return Draws((*self.identity, name), self.device, self.index)
 
     def hash_numbers(self, count: int) -> Tensor:
         """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64.
@@ -57,7 +52,9 @@ class Draws:
         (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair
         problem", 1997, sec. 2.2): one operation, however many numbers.
         """
-        return _scramble_numbers(count, self.device) * self._factor
+        digest = hashlib.blake2b(repr(self.identity).encode(), digest_size=8).digest()
+        factor = int.from_bytes(digest, "big", signed=True) | 1
+        return _scramble_numbers(count, self.device) * factor
 
     def draw_below(self, most: Tensor) -> Tensor:
         """One number for each entry of ``most``, from 0 to that entry - 1. Same shape, int64.
@@ -75,8 +72,7 @@ class Draws:
         return self.hash_numbers(count).argsort()
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
+@constant
 def _scramble_numbers(count: int, device: torch.device) -> Tensor:
     """A hash of each number from 0 to ``count`` - 1, the same for all draws. (count,) int64."""
     first, second = _MULTIPLIERS

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from .checks import check_number
 
-LEAP = 2.5
+LONG_STEP = 2.5
 """With 4, 8 and 20 steps, ComfyUI's "normal", "ddim_uniform", "kl_optimal" and "linear_quadratic"
-have leaps, mostly the last step before the noise ends. Steps of its other schedules are at most
+have long steps, mostly the last one before the noise ends. Steps of its other schedules are at most
 2.02 times as long as the one before ("beta")."""
 
 UNEVEN = 0.1
@@ -24,10 +24,10 @@ SHORT_END = 0.005
 
 
 @dataclass(frozen=True)
-class PercentWindow:
+class PercentRange:
     """The half-open part [start, end) of the schedule; 0.0 is its first step, 1.0 its end.
 
-    Half-open, so that a window that ends at 0.5 and one that starts at 0.5 share no step.
+    Half-open, so that a range that ends at 0.5 and one that starts at 0.5 share no step.
     Raises ValueError naming the input, its value and what is accepted.
     """
 
@@ -48,12 +48,12 @@ class PercentWindow:
         """True where it holds every noise level."""
         return (self.start, self.end) == (0.0, 1.0)
 
-    def overlaps(self, other: PercentWindow) -> bool:
-        """True where some part of the schedule lies in both windows."""
+    def overlaps(self, other: PercentRange) -> bool:
+        """True where some part of the schedule lies in both ranges."""
         return self.start < other.end and other.start < self.end
 
     def find_sigmas(self, percent_to_sigma: Callable[[float], float]) -> SigmaRange:
-        """The window as noise levels.
+        """The range as noise levels.
 
         percent_to_sigma: the model's own map from schedule share to sigma, decreasing.
         """
@@ -120,18 +120,18 @@ def count_steps_before(left: Sequence[float]) -> int | None:
     return 0 if left[0] > 0.99 else steps
 
 
-def find_leaps(log_snr: Sequence[float]) -> frozenset[int]:
-    """Numbers of the steps that are more than ``LEAP`` times as long as the one before.
+def find_long_steps(log_snr: Sequence[float]) -> frozenset[int]:
+    """Numbers of the steps that are more than ``LONG_STEP`` times as long as the one before.
 
     Multistep samplers continue the line through their last two predictions (DPM-Solver++ 2M,
-    arXiv 2211.01095, alg. 2). Over a leap this multiplies the difference of the two. If both read
-    the same keys, they have nearly the same error, and their difference has little of it.
+    arXiv 2211.01095, alg. 2). Over a long step this multiplies the difference of the two. If both
+    read the same keys, they have nearly the same error, and their difference has little of it.
 
-    log_snr: of the noise levels of a schedule. The step that ends without noise is no leap.
+    log_snr: of the noise levels of a schedule. The step that ends without noise is not one of them.
     """
     lengths = [end - start for start, end in pairwise(log_snr)]
     return frozenset(
         number
         for number, (before, length) in enumerate(pairwise(lengths), start=1)
-        if 0 < LEAP * before < length < math.inf
+        if 0 < LONG_STEP * before < length < math.inf
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 from .checks import check_flag, check_whole
-from .schedule import PercentWindow
+from .schedule import PercentRange
 
-Part = Literal["queries", "keys and values", "queries of cross-attention", "tokens of the MLP"]
+Target = Literal["queries", "keys and values", "queries of cross-attention", "tokens of the MLP"]
 """What one setting can reduce in a layer."""
 
-PARTS: tuple[Part, ...] = get_args(Part)
+TARGETS: tuple[Target, ...] = get_args(Target)
 MAX_SEED = 2**64 - 1
 MAX_TOKENS = 2**20
 MAX_WINDOW = 64
@@ -24,24 +25,26 @@ class Settings(ABC):
     """What the settings of all nodes have.
 
     Args:
-        window: the part of the schedule in which they act.
+        percent_range: the part of the schedule in which they act.
         max_tokens: most tokens, or keys and values, that a layer keeps; 0: no limit.
         proportional_attention: a key that stands for s tokens weighs as much as s keys, ToMe
             (arXiv 2210.09461) eq. 1.
         local_window: side, in tokens, of the box around each tile of queries in which all keys
-            stay, see window_plan.py; 0: none. None: as is best for the kind of model.
+            stay, see windows/plan.py; 0: none. None: as is best for the kind of model.
         seed: of all that is drawn.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
 
-    window: PercentWindow = field(default_factory=PercentWindow)
+    percent_range: PercentRange = field(default_factory=PercentRange)
     max_tokens: int = 0
     proportional_attention: bool = True
     local_window: int | None = None
     seed: int = 0
 
     node_name: ClassVar[str]
+    window_needs_model: ClassVar[bool] = False
+    """True where a local window is only for the kinds of models that have one."""
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0, MAX_SEED)
@@ -55,17 +58,12 @@ class Settings(ABC):
     def is_identity(self) -> bool:
         """True where every layer would keep all its tokens."""
 
-    @property
+    @cached_property
     def remarks(self) -> tuple[str, ...]:
         """What the user is told of inputs that act otherwise than their values say."""
         return ()
 
-    @property
-    def refresh_steps(self) -> int:
-        """Steps for which the layers of one resolution keep a shared plan; 0: they share none."""
-        return 0
-
-    @property
+    @cached_property
     def groups_queries(self) -> bool:
         """True where queries are split into groups, or heads, that draw keys of their own."""
         return False
@@ -80,29 +78,24 @@ class Settings(ABC):
     def find_local_window(self, of_model: int) -> int:
         """Side of the box of exact keys around each tile of queries; 0: none.
 
-        of_model: the side where the user leaves it to the kind of model.
+        of_model: the side where the user leaves it to the kind of model, 0 on UNets.
         """
-        if not self.allows_window:
+        if not self.allows_window or (self.window_needs_model and not of_model):
             return 0
         return of_model if self.local_window is None else self.local_window
 
-    @property
-    def mixes_keys(self) -> bool:
-        """True where every key that is left is a weighted mean of tokens."""
-        return False
-
-    @property
+    @cached_property
     def weighs_keys(self) -> bool:
         """True where the keys of a UNet's layer come to stand for different numbers of tokens."""
         return False
 
-    @property
+    @cached_property
     def unet_inputs(self) -> tuple[str, ...]:
         """The inputs that are on and act on UNets only."""
         return ()
 
     @abstractmethod
-    def find_parts(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Part]:
+    def find_targets(self, downsample: int, resolutions: Sequence[int]) -> frozenset[Target]:
         """What is reduced in a layer.
 
         downsample: the latent's side over the side of the layer's grid. resolutions: this number

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from math import ceil
 
 import torch
 from einops import rearrange
 from torch import Tensor
+
+from .constants import constant
 
 
 def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
@@ -21,7 +22,7 @@ def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
     Returns (B, n, C) or (B, H, n, D). The heads of a token stay together in memory where they
     are: whole tokens are copied at once, and attention then joins its heads without another copy.
     """
-    if _lie_together(x):
+    if x.ndim == 4 and x.shape[1] > 1 and x.stride()[1::2] == (x.shape[3], 1):
         return split_heads(take_tokens(join_heads(x), numbers), x.shape[1])
     if x.ndim == 3:
         # Rows of one matrix are copied faster than rows that each image has at the same place, on a
@@ -42,11 +43,6 @@ def take_for_groups(x: Tensor, numbers: Tensor) -> Tensor:
     """
     taken = take_tokens(x, numbers.flatten()[None])  # (B, ..., G·n, C)
     return taken.unflatten(-2, numbers.shape).movedim(-3, 1).flatten(0, 1)
-
-
-def _lie_together(x: Tensor) -> bool:
-    """Whether the heads of a token follow each other in memory. x: (B, H, N, D), or without H."""
-    return x.ndim == 4 and x.shape[1] > 1 and x.stride()[1::2] == (x.shape[3], 1)
 
 
 def lay_in_rows(x: Tensor) -> Tensor:
@@ -80,15 +76,13 @@ def number_rows(numbers: Tensor, of_each: int) -> Tensor:
     return (numbers + number_first(len(numbers), of_each, numbers.device)).flatten()
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)
+@constant
 def number_between(start: int, end: int, device: torch.device) -> Tensor:
     """The numbers from ``start`` to ``end`` - 1. (end - start,) int64, not to be written to."""
     return torch.arange(start, end, device=device)
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)
+@constant
 def number_first(images: int, of_each: int, device: torch.device) -> Tensor:
     """The first row of each image, or of each of other parts. (B, 1) int64."""
     return torch.arange(images, device=device)[:, None] * of_each

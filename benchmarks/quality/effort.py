@@ -8,7 +8,7 @@ from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
-from token_merge.nodes.hooks.model_call import KEY
+from token_merge.nodes.hooks.run.state import KEY
 from torch import Tensor
 
 from ..attention_watch import find_tokens_dim, watch_attention
@@ -60,6 +60,6 @@ class EffortWatch:
         """Of one call that our node computed by kernels of its own: what its report says of it."""
         dim = find_tokens_dim(options)
         run = options["transformer_options"][KEY].run
-        reports = run.report.nodes.values()
-        keys = {tokens: keys for report in reports for tokens, _, keys in report.reduced}
+        reduced = run.report.reduced.values()
+        keys = {tokens: keys for counts in reduced for tokens, _, keys in counts}
         self.effort += Effort(pairs=q.shape[0] * q.shape[dim] * keys[q.shape[dim]])

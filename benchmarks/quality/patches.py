@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, Protocol
 
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.transformer.attention import Block
+from token_merge.nodes.hooks.transformer.attention import LOCAL_WINDOW
 
 from .. import ours
 from ..settings import MERGE_ALL
@@ -53,7 +53,7 @@ def downsample(factor: float, **inputs: Any) -> Patch:
 
 def windows(factor: float, **inputs: Any) -> Patch:
     """Token Downsample with the local windows that transformers have by default."""
-    side = str(Block.local_window)
+    side = str(LOCAL_WINDOW)
     return downsample(factor, **({"method": "interleaved", "local_window": side} | inputs))
 
 

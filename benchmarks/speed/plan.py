@@ -8,7 +8,7 @@ from dataclasses import replace
 from unittest import mock
 
 import torch
-from token_merge.tome_core import payoff
+from token_merge.tome_core import layer
 
 from . import inputs, measure_transformer, measure_unet
 from .diffusion_transformers import Clip
@@ -30,7 +30,7 @@ def measure(session: Session, options: argparse.Namespace) -> None:
     can_replay = environment.on_gpu or environment.narrow
     if options.part == "graph" and not can_replay:
         raise RuntimeError("part is graph, which is measured on a GPU")
-    with mock.patch.dict(payoff.LEAST_FLOPS, clear=True):
+    with mock.patch.dict(layer.LEAST_FLOPS, clear=True):
         if options.part in ("unet", "all"):
             _unet(session, options, environment)
         if options.part in ("transformer", "all"):

@@ -7,13 +7,15 @@ from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.attention_call import OVERRIDE_KEY, Attention, AttentionCall
-from token_merge.nodes.hooks.transformer.attention import Block
+from token_merge.nodes.hooks.attention.backend import OVERRIDE_KEY
+from token_merge.nodes.hooks.attention.call import Attention, AttentionCall
+from token_merge.nodes.hooks.transformer.attention import LOCAL_WINDOW
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
-    LayerTokens,
+    Layer,
     MergeSettings,
+    Settings,
     Stream,
     WindowPlan,
     plan_layer,
@@ -24,7 +26,7 @@ from torch import Tensor
 from .. import ours
 from ..settings import MERGE, Setting
 
-SIDE = Block.local_window
+SIDE = LOCAL_WINDOW
 """Of the window, in tokens: the node's choice on transformers."""
 
 WINDOWS_2, WINDOWS_3, WINDOWS_4 = (
@@ -47,7 +49,7 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
     gathered or joined, and no key has a weight.
     """
     plan = plan_windows(setting, stream, torch.device("cpu"))
-    tiles, keys = len(plan.queries), plan.slots
+    tiles, keys = len(plan.geometry.queries), plan.keys_read
 
     def cut(attention: Attention, *args: Any, **options: Any) -> Tensor:
         call = AttentionCall.read(*args, **options)
@@ -68,17 +70,16 @@ def with_tiles_cut_out(model: ModelPatcher, setting: Setting, stream: Stream) ->
 
 
 def plan_windows(setting: Setting, stream: Stream, device: torch.device) -> WindowPlan:
-    def find_metric() -> Tensor:
-        return torch.ones(1, stream.grid.tokens, 8, device=device)
-
-    draws = Draws(("benchmark",), device)
-    layer = LayerTokens(stream, find_metric, draws, local_window=SIDE)
     # Given, not chosen by the node, so that small pictures have windows on a GPU, too.
-    plan = plan_layer(
+    settings: Settings = (
         MergeSettings(ratio=setting.ratio, local_window=SIDE)
         if setting.ratio
-        else DownsampleSettings(factor=float(setting.factor), local_window=SIDE),
-        layer,
+        else DownsampleSettings(factor=float(setting.factor), local_window=SIDE)
     )
+    layer = Layer(stream, device, local_window=SIDE)
+    tokens = torch.ones(1, stream.length, 8, device=device)
+    plans = plan_layer(settings, ["keys and values"], layer, Draws(("benchmark",), device), tokens)
+    assert isinstance(plans, dict)
+    plan = plans["keys and values"]
     assert isinstance(plan, WindowPlan)
     return plan

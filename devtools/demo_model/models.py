@@ -7,7 +7,7 @@ make its self-attention the largest part of a step, as at larger sizes in SD 1.5
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 import comfy.model_management
 import comfy.model_sampling
@@ -75,8 +75,9 @@ class _PredictsPicture(comfy.model_sampling.ModelSamplingDiscrete, comfy.model_s
     """
 
 
+@lru_cache(maxsize=1)
 def build(seed: int) -> tuple[ModelPatcher, comfy.sd.CLIP, comfy.sd.VAE]:
-    """MODEL, CLIP and VAE."""
+    """MODEL, CLIP and VAE: the same ones for all prompts, as a server keeps a checkpoint's."""
     return _build_unet(seed), _build_text_encoder(seed), _build_vae(seed)
 
 

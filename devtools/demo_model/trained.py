@@ -1,6 +1,11 @@
-"""The small models that were trained for the quality measurements, as a checkpoint's outputs."""
+"""The small models that were trained for the quality measurements, as a checkpoint's outputs.
+
+All prompts get the same ones, as a server keeps a checkpoint's.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 import comfy.model_management
 import comfy.sd
@@ -25,6 +30,7 @@ class HaarVAE:
         return bands
 
 
+@cache
 def load_model(kind: str) -> ModelPatcher:
     """MODEL, in single precision. kind: "unet", "flux" or "wan"."""
     return ModelPatcher(
@@ -34,6 +40,7 @@ def load_model(kind: str) -> ModelPatcher:
     )
 
 
+@cache
 def build_text_encoder() -> comfy.sd.CLIP:
     """CLIP: the one that the models were trained with."""
     encoder: comfy.sd.CLIP = text.build_encoder()

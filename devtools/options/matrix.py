@@ -8,7 +8,8 @@ import shutil
 from ..comfyui import ARCHIVES, ROOT
 
 FOLDERS = ("tests/core", "tests/nodes", "tests/transformers", "tests/interplay")
-"""Tests that know nothing of ComfyUI's server and page, which come in packages of their own."""
+"""Tests that know nothing of ComfyUI's server and page, which come in packages of their own. All of
+them run, not the short run alone."""
 
 DESCRIPTION = (
     "Runs tests on each ComfyUI that the nodes support, and prints what each version passed and "
@@ -19,7 +20,7 @@ examples:
   python -m devtools matrix                             every version
   python -m devtools matrix --versions 0.16.3 0.30.0    the lowest and the newest
   python -m devtools matrix --python 3.10 3.13          with other Pythons than this one
-  python -m devtools matrix -- tests/nodes -x           other tests
+  python -m devtools matrix -- tests/nodes --all -x     other tests (without --all the short run)
 """
 
 
@@ -56,7 +57,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments[:at])
     options.archives = [known[version] for version in options.versions]
     here = [name for name in FOLDERS if (ROOT / name).is_dir()]
-    options.tests = arguments[at + 1 :] or here
+    options.tests = arguments[at + 1 :] or [*here, "--all"]
     return options
 
 

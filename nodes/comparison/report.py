@@ -82,15 +82,15 @@ def _describe_speed(plain: Rounds, patched: Rounds) -> list[str]:
     verdict = f"{_judge(lowest, highest)}: {speed}"
     if highest > STEADY * lowest:
         verdict += ". The two rounds do not agree: was the machine busy with something else?"
-    seconds = f"plain {fmean(before):.3g} s, patched {fmean(after):.3g} s"
+    seconds = f"unpatched {fmean(before):.3g} s, patched {fmean(after):.3g} s"
     return [verdict, f"Seconds per step: {seconds}, {speed}"]
 
 
 def _judge(lowest: float, highest: float) -> str:
     if highest < 1 - CLEAR:
-        return "Slower than plain"
+        return "Slower than the original model"
     if lowest > 1 + CLEAR:
-        return "Faster than plain"
+        return "Faster than the original model"
     return "No clear difference in speed"
 
 
@@ -115,8 +115,8 @@ def _describe_memory(plain: Rounds, patched: Rounds) -> str:
         for runs in (plain, patched)
     )
     if before is None or after is None:
-        return "plain -, patched -, not measured on this device"
-    sizes = f"plain {before / 2**30:.2f} GiB, patched {after / 2**30:.2f} GiB"
+        return "unpatched -, patched -, not measured on this device"
+    sizes = f"unpatched {before / 2**30:.2f} GiB, patched {after / 2**30:.2f} GiB"
     return f"{sizes}, {after / before:.0%}"
 
 
@@ -124,7 +124,7 @@ def _describe_nodes(plain: Rounds, patched: Rounds) -> list[str]:
     absent = "patched_model: has none of the nodes of this pack at work"
     return [
         *([f"{name}: {text}" for name, text in patched[-1].lines] or [absent]),
-        *(f"{name} on the plain model: {text}" for name, text in plain[-1].lines),
+        *(f"{name} on the original model: {text}" for name, text in plain[-1].lines),
     ]
 
 

@@ -16,9 +16,9 @@ from comfy.model_patcher import ModelPatcher
 from latent_preview import prepare_callback
 from torch import Tensor
 
-from ..hooks.registry import listen
-from ..hooks.run_report import RunSummary
-from ..hooks.waiting import wait_for
+from ..hooks.attach import listen
+from ..hooks.run.device_wait import wait_for
+from ..hooks.run.report import RunSummary
 
 Latent = dict[str, Any]
 """ComfyUI's LATENT, whose "samples" are (B, C, H, W) or (B, C, F, H, W)."""

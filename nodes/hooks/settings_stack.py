@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...tome_core.settings import PARTS, Part, Settings
+from ...tome_core.settings import TARGETS, Settings, Target
 
 
 @dataclass(frozen=True)
 class AppliedNode:
     """One of our nodes on a MODEL.
 
-    Args:
-        settings: what it reduces.
-        node_id: of the node on the page, None in a script.
-        remarks: what the user is told of its inputs, see ``Settings.remarks``.
+    settings: what it reduces. node_id: of the node on the page, None in a script.
     """
 
     settings: Settings
     node_id: str | None = None
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class SettingsStack:
     """All our nodes on one MODEL, in their order.
 
     resolutions: downsampling of the model's self-attention layers, finest first. No two nodes
-    reduce the same part of a layer in the same step.
+    reduce the same target of a layer in the same step.
     """
 
     resolutions: tuple[int, ...]
@@ -39,9 +36,9 @@ class SettingsStack:
         return tuple(node.settings for node in self.nodes)
 
     @cached_property
-    def parts(self) -> frozenset[Part]:
+    def targets(self) -> frozenset[Target]:
         """What is reduced in any layer of the model."""
-        return frozenset().union(*map(self.find_all_parts, self.settings))
+        return frozenset().union(*map(self.find_all_targets, self.settings))
 
     @cached_property
     def weighs_keys(self) -> bool:
@@ -52,9 +49,16 @@ class SettingsStack:
         """Whether any layer may have a local window. of_model: see ``find_local_window``."""
         return any(settings.find_local_window(of_model) for settings in self.settings)
 
-    def find_all_parts(self, settings: Settings) -> frozenset[Part]:
+    def find_acting(
+        self, active: Iterable[Settings], downsample: int
+    ) -> dict[Settings, frozenset[Target]]:
+        """What each active setting reduces in layers of one resolution, where it reduces any."""
+        found = {each: each.find_targets(downsample, self.resolutions) for each in active}
+        return {settings: targets for settings, targets in found.items() if targets}
+
+    def find_all_targets(self, settings: Settings) -> frozenset[Target]:
         """What ``settings`` reduce in any layer of the model."""
-        found = (settings.find_parts(each, self.resolutions) for each in self.resolutions)
+        found = (settings.find_targets(each, self.resolutions) for each in self.resolutions)
         return frozenset().union(*found)
 
     def add(self, node: AppliedNode) -> SettingsStack:
@@ -65,29 +69,29 @@ class SettingsStack:
         """
         added = node.settings
         for earlier in self.settings:
-            shared = self._find_shared_parts(earlier, added)
-            if shared and earlier.window.overlaps(added.window):
-                names = " and the ".join(part for part in PARTS if part in shared)
+            shared = self._find_shared_targets(earlier, added)
+            if shared and earlier.percent_range.overlaps(added.percent_range):
+                names = " and the ".join(target for target in TARGETS if target in shared)
                 raise ValueError(
                     f"{added.node_name} would reduce the {names} "
-                    f"from {added.window} of the schedule, which a {earlier.node_name} before "
-                    f"it already reduces from {earlier.window}; use one of the two nodes, or "
-                    f"windows (start_percent, end_percent) that do not overlap, or, in Token "
-                    f"Merge (Advanced), another target"
+                    f"from {added.percent_range} of the schedule, which a {earlier.node_name} "
+                    f"before it already reduces from {earlier.percent_range}; use one of the two "
+                    f"nodes, or ranges (start_percent, end_percent) that do not overlap, or, in "
+                    f"Token Merge (Advanced), another target"
                 )
         return SettingsStack(self.resolutions, (*self.nodes, node))
 
-    def _find_shared_parts(self, one: Settings, other: Settings) -> frozenset[Part]:
+    def _find_shared_targets(self, one: Settings, other: Settings) -> frozenset[Target]:
         found = (
-            one.find_parts(each, self.resolutions) & other.find_parts(each, self.resolutions)
+            one.find_targets(each, self.resolutions) & other.find_targets(each, self.resolutions)
             for each in self.resolutions
         )
         return frozenset().union(*found)
 
     def explain_idle(self, settings: Settings) -> str:
         """Why a run in which they reduced and skipped no layer had none to reduce."""
-        if self.find_all_parts(settings):
-            return f"none of its steps lies in {settings.window} of the schedule"
+        if self.find_all_targets(settings):
+            return f"none of its steps lies in {settings.percent_range} of the schedule"
         if not self.resolutions:
             return "this model has no self-attention"
         finest, *coarser = self.resolutions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks.quality import cli, tables, yardsticks
+from benchmarks.quality import cache_thresholds, cli, tables, yardsticks
 from benchmarks.quality.batches import SLIDES, make_clips
 from benchmarks.quality.regimes import Regime
 from benchmarks.quality.report import Report, VariantReport
@@ -36,6 +36,7 @@ def measure(folder: Path, model: str, tokens: str, cached: str) -> Report:
     words += ["--precision", "float32"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yardsticks, "SHARES", (85,))
+        patch.setattr(cache_thresholds, "LADDER", (0, 16, 48, 300))
         assert cli.main(words) == 0
     assert [place.name for place in folder.iterdir()] == [REGIME]
     return Report.read(folder / REGIME / "results.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from token_merge.tome_core.query_groups import MOST_GROUPS
+from token_merge.tome_core.layer import MOST_GROUPS
 
 from benchmarks import settings
 from benchmarks.speed import variants

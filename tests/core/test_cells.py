@@ -16,9 +16,9 @@ GRIDS = st.builds(
 
 
 def draw(
-    grid: TokenGrid, smaller: TokenGrid, times: int, seed: int = 0, turn: int = 0
+    grid: TokenGrid, smaller: TokenGrid, times: int, seed: int = 0, index: int = 0
 ) -> torch.Tensor:
-    return list_cells(grid, smaller, times, CPU).draw(Draws((seed,), CPU, turn))
+    return list_cells(grid, smaller, times, CPU).draw(Draws((seed,), CPU, index))
 
 
 def find_cell(grid: TokenGrid, smaller: TokenGrid, tokens: torch.Tensor) -> torch.Tensor:
@@ -35,8 +35,8 @@ def find_cell(grid: TokenGrid, smaller: TokenGrid, tokens: torch.Tensor) -> torc
 
 
 @given(GRIDS, st.integers(0, 99), st.integers(0, 99))
-def test_one_token_is_drawn_in_each_cell(grids, seed, turn):
-    for drawn in draw(*grids, 3, seed, turn):
+def test_one_token_is_drawn_in_each_cell(grids, seed, index):
+    for drawn in draw(*grids, 3, seed, index):
         assert torch.equal(find_cell(*grids, drawn), torch.arange(grids[1].tokens))
 
 
@@ -48,10 +48,10 @@ def test_no_token_is_drawn_again_before_its_whole_cell_was(grids, times):
 
 
 @given(GRIDS, st.integers(1, 9), st.integers(0, 99))
-def test_over_the_turns_a_draw_goes_round_the_largest_cells(grids, times, begin):
+def test_from_index_to_index_a_draw_goes_round_the_largest_cells(grids, times, begin):
     largest = find_cell(*grids, torch.arange(grids[0].tokens)).bincount()
-    turns = range(begin, begin + int(largest.max()))
-    drawn = torch.stack([draw(*grids, times, turn=turn) for turn in turns])  # (turns, times, M)
+    indices = range(begin, begin + int(largest.max()))
+    drawn = torch.stack([draw(*grids, times, index=index) for index in indices])  # (I, times, M)
     round_a_cell = drawn[:, :, largest == largest.max()].sort(0).values
     assert (round_a_cell.diff(dim=0) > 0).all()
 
@@ -66,19 +66,21 @@ def test_where_the_draws_of_a_layer_begin_is_computed_once_in_a_run(monkeypatch)
 
     monkeypatch.setattr(Draws, "draw_below", count)
     grid = TokenGrid(7, 11)
-    for turn in range(3):
+    for index in range(3):
         for layer in ("input", "output"):
-            draws = Draws(("once in a run", layer), CPU, turn)
+            draws = Draws(("once in a run", layer), CPU, index)
             list_cells(grid, grid.downsample(2.0, 1.0), 4, CPU).draw(draws)
     assert asked == [("once in a run", "input"), ("once in a run", "output")]
 
 
 @pytest.mark.parametrize(("factor", "share"), [(2.0, 0.5), (3.0, 1.0), (4.0, 1.0)])
-def test_a_turn_draws_from_another_row_and_column_than_the_one_before(factor, share):
+def test_each_index_draws_from_another_row_and_column_than_the_one_before(factor, share):
     """In cells of 2 x 2 half of the ways from token to token lead along a side."""
     grid = TokenGrid(12, 12)
-    turns = range(int(factor**2) + 1)
-    drawn = torch.stack([draw(grid, grid.downsample(factor), 1, turn=turn)[0] for turn in turns])
+    indices = range(int(factor**2) + 1)
+    drawn = torch.stack(
+        [draw(grid, grid.downsample(factor), 1, index=index)[0] for index in indices]
+    )
     rows, columns = drawn // grid.width, drawn % grid.width
     apart = (rows.diff(dim=0) != 0) & (columns.diff(dim=0) != 0)
     assert apart.double().mean() == share

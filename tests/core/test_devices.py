@@ -2,19 +2,18 @@
 
 import pytest
 import torch
+from support.layers import LayerTokens, plan_layer
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
-    LayerTokens,
     MergeSettings,
     Stream,
     TokenGrid,
-    attend_windows,
+    attend,
     draw_groups,
-    plan_layer,
 )
-from token_merge.tome_core.downsample_settings import METHODS
-from token_merge.tome_core.merge_settings import MATCHINGS
+from token_merge.tome_core.downsampling.settings import METHODS
+from token_merge.tome_core.merging.settings import MATCHINGS
 
 META = torch.device("meta")
 SETTINGS = [
@@ -28,8 +27,6 @@ SETTINGS = [
 @pytest.mark.parametrize("stream", [Stream(TokenGrid(8, 12)), Stream(TokenGrid(8, 12), 5, 3)])
 def test_a_plan_is_made_on_the_device_of_its_tokens(settings, stream):
     """An operation on tensors of two devices raises."""
-    if settings.mixes_keys and stream.others:
-        return  # refused with transformers
     x = torch.empty(2, stream.length, 8, device=META)
     layer = LayerTokens(stream, lambda: stream.take_picture(x), Draws((0,), META))
     plan = plan_layer(settings, layer)
@@ -61,13 +58,13 @@ def test_local_windows_keep_the_type_of_the_tokens(dtype):
     q, k, v = torch.empty(3, 2, 4, stream.length, 8, dtype=dtype, device=META)
     layer = LayerTokens(stream, lambda: q, Draws((0,), META), local_window=8)
     plan = plan_layer(DownsampleSettings(), layer)
-    assert attend_windows(plan, q, k, v, None, 0.1).dtype == dtype
+    assert attend(plan, q, k, v, None, 0.1).dtype == dtype
 
 
 @pytest.mark.parametrize("stream", [Stream(TokenGrid(8, 12)), Stream(TokenGrid(8, 12), 5, 3)])
-def test_local_windows_are_are_placed_on_the_device_of_the_tokens(stream):
+def test_local_windows_are_made_on_the_device_of_the_tokens(stream):
     q, k, v = torch.empty(3, 2, 4, stream.length, 8, device=META)
     layer = LayerTokens(stream, lambda: q, Draws((0,), META), local_window=8)
     plan = plan_layer(DownsampleSettings(), layer)
     mask = torch.empty(1, 1, stream.length, stream.length, device=META)
-    assert attend_windows(plan, q, k, v, mask, 0.1).device == META
+    assert attend(plan, q, k, v, mask, 0.1).device == META

@@ -2,9 +2,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
-from token_merge.tome_core import plan_layer as plan_any_layer
-from token_merge.tome_core.downsample_settings import METHODS
+from support.layers import LayerTokens, plan_layer
+from token_merge.tome_core import DownsampleSettings, Draws, Stream, TokenGrid
+from token_merge.tome_core.downsampling.settings import METHODS
 
 CHOOSING = ("stratified", "interleaved", "nearest-exact", "nearest")
 GRIDS = st.builds(TokenGrid, height=st.integers(2, 13), width=st.integers(2, 13))
@@ -13,16 +13,16 @@ GRIDS = st.builds(TokenGrid, height=st.integers(2, 13), width=st.integers(2, 13)
 def plan(grid: TokenGrid, factor: float, method: str):
     settings = DownsampleSettings(factor=factor, method=method)
     draws = Draws((0,), torch.device("cpu"))
-    return plan_any_layer(settings, LayerTokens(Stream(grid), pytest.fail, draws))
+    return plan_layer(settings, LayerTokens(Stream(grid), pytest.fail, draws))
 
 
 @given(GRIDS, st.floats(2.0, 8.0), st.sampled_from(METHODS), st.integers(1, 2))
 def test_any_factor_fits_any_grid(grid, factor, method, batch):
     x = torch.randn(batch, grid.tokens, 3)
     made = plan(grid, factor, method)
-    slots = grid.downsample(factor).tokens
-    assert made.slots == slots
-    assert made.merge(x).shape == made.choose(x).shape == (batch * made.groups, slots, 3)
+    keys = grid.downsample(factor).tokens
+    assert made.keys_read == keys
+    assert made.merge(x).shape == made.choose(x).shape == (batch * made.groups, keys, 3)
 
 
 @given(GRIDS, st.floats(2.0, 8.0), st.sampled_from([*CHOOSING, "max"]))

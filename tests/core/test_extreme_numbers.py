@@ -5,27 +5,26 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from support.layers import LayerTokens, plan_layer
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
-    LayerTokens,
     MergeSettings,
     Stream,
     TokenGrid,
-    attention_kernels,
+    attend,
 )
-from token_merge.tome_core.attention_kernels import attend_part_by_matrices, attend_part_on_cpu
-from token_merge.tome_core.merge_settings import MATCHINGS
-from token_merge.tome_core.planning import plan_layer
-from token_merge.tome_core.proportional import add_size_channels, add_sizes_to_mask
-from token_merge.tome_core.window_attention import attend_windows
+from token_merge.tome_core.attention import partial as attention_kernels
+from token_merge.tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask
+from token_merge.tome_core.attention.partial import attend_part_by_matrices, attend_part_on_cpu
+from token_merge.tome_core.merging.settings import MATCHINGS
 
 CPU = torch.device("cpu")
 GRIDS = [TokenGrid(16, 16), TokenGrid(1, 64), TokenGrid(64, 1), TokenGrid(5, 7, 3)]
 EVERY_TYPE = pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 HALVES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 COMPARING = ["local", "global", "k-th"]
-KERNELS = pytest.mark.parametrize("attend", [attend_part_on_cpu, attend_part_by_matrices])
+KERNELS = pytest.mark.parametrize("kernel", [attend_part_on_cpu, attend_part_by_matrices])
 
 
 def make_plan(x, grid, matching, ratio=0.5):
@@ -41,9 +40,9 @@ def test_tokens_that_are_all_alike_are_merged_to_what_they_are(grid, matching, d
     for value in (0.0, 6e-8, 1.0, 6e4):
         x = torch.full((2, grid.tokens, 8), value, dtype=dtype)
         plan = make_plan(x, grid, matching)
-        assert plan.slots < grid.tokens
+        assert plan.keys_read < grid.tokens
         merged = plan.merge(x)
-        torch.testing.assert_close(merged, x[:, : plan.slots])
+        torch.testing.assert_close(merged, x[:, : plan.keys_read])
         torch.testing.assert_close(plan.unmerge(merged), x)
 
 
@@ -73,14 +72,14 @@ def test_a_token_of_zeros_is_not_merged_before_tokens_that_are_alike(matching, d
 def test_a_batch_without_pictures_is_merged_to_one_without_pictures(matching):
     x = torch.zeros(0, 256, 8)
     plan = make_plan(x, TokenGrid(16, 16), matching)
-    assert plan.merge(x).shape == (0, plan.slots, 8)
+    assert plan.merge(x).shape == (0, plan.keys_read, 8)
     assert plan.unmerge(plan.merge(x)).shape == x.shape
 
 
 @KERNELS
 @EVERY_TYPE
-def test_masks_may_hide_all_keys_near_a_query_or_all_beyond(attend, dtype, monkeypatch):
-    monkeypatch.setattr(attention_kernels, "choose_kernel", lambda q, v, bias: attend)
+def test_masks_may_hide_all_keys_near_a_query_or_all_beyond(kernel, dtype, monkeypatch):
+    monkeypatch.setattr(attention_kernels, "choose_kernel", lambda q, v, bias: kernel)
     stream = Stream(TokenGrid(16, 16), before=3, after=2)
     layer = LayerTokens(stream, None, Draws((7,), CPU), local_window=8)
     plan = plan_layer(DownsampleSettings(), layer)
@@ -92,15 +91,15 @@ def test_masks_may_hide_all_keys_near_a_query_or_all_beyond(attend, dtype, monke
     itself = hidden.masked_fill(torch.eye(length, dtype=torch.bool), 0.0)
     tolerance = {"rtol": 0.0, "atol": 16 * torch.finfo(dtype).eps}
     for mask, expected in ((beyond, only_others), (itself, v)):
-        found = attend_windows(plan, q, k, v, mask, 0.3)
+        found = attend(plan, q, k, v, mask, 0.3)
         torch.testing.assert_close(found, expected, **tolerance)
 
 
 @KERNELS
 @pytest.mark.parametrize("size", [100.0, 6e4])
-def test_scores_beyond_float16_are_computed(attend, size):
+def test_scores_beyond_float16_are_computed(kernel, size):
     q, k, v = (torch.randn(1, 2, n, 16).clamp(-1, 1).mul(size).half() for n in (5, 9, 9))
-    out, lse = attend(q, k, v, None, 0.25)
+    out, lse = kernel(q, k, v, None, 0.25)
     exact = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), scale=0.25)
     assert lse.isfinite().all()
     torch.testing.assert_close(out.double(), exact, rtol=1e-2, atol=1e-2 * size)

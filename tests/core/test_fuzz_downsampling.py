@@ -16,9 +16,10 @@ from support.core_cases import (
     window_settings,
 )
 from support.fuzzing import SOAK, fuzzed
-from support.window_reference import attend_densely
-from token_merge.tome_core import Draws, Skipped, attend_windows, draw_groups, plan_layer
-from token_merge.tome_core.downsample_settings import DRAWN
+from support.layers import plan_layer
+from token_merge.tome_core import Draws, Skipped, WindowPlan, attend, draw_groups
+from token_merge.tome_core.downsampling.settings import DRAWN
+from token_merge.tome_core.windows.reference import attend_densely
 
 CPU = torch.device("cpu")
 AVERAGING = ("nearest-exact", "nearest", "bilinear", "area", "max")
@@ -41,9 +42,9 @@ def make(case):
 def find_cells(numbers, grid, smaller):
     """Which cell of ``smaller`` holds each token."""
     place = torch.stack(torch.unravel_index(numbers, grid.sides), dim=-1)
-    whole, few = torch.tensor(grid.sides), torch.tensor(smaller.sides)
-    # Cell c begins at floor(c * whole / few): the last c whose beginning is at most the place.
-    cell = ((place + 1) * few + whole - 1) // whole - 1
+    sides, few = torch.tensor(grid.sides), torch.tensor(smaller.sides)
+    # Cell c begins at floor(c * sides / few): the last c whose beginning is at most the place.
+    cell = ((place + 1) * few + sides - 1) // sides - 1
     return (cell * torch.tensor([smaller.height * smaller.width, smaller.width, 1])).sum(dim=-1)
 
 
@@ -61,13 +62,13 @@ def check_choosing(plan, stream, method):
     rows = plan.kept.sort().values
     assert (rows.diff() > 0).all()
     assert ((rows >= 0) & (rows < stream.grid.tokens)).all()
-    assert plan.slots == plan.smaller.tokens + stream.others
-    assert plan.chosen.shape == (plan.groups, plan.slots)
-    assert plan.groups * plan.slots <= stream.length
-    whole = range(stream.before), range(stream.before + stream.grid.tokens, stream.length)
+    assert plan.keys_read == plan.smaller.tokens + stream.others
+    assert plan.chosen.shape == (plan.groups, plan.keys_read)
+    assert plan.groups * plan.keys_read <= stream.length
+    others = range(stream.before), range(stream.before + stream.grid.tokens, stream.length)
     for row in plan.chosen.tolist():
-        assert row[: stream.before] == [*whole[0]]
-        assert row[len(row) - stream.after :] == [*whole[1]]
+        assert row[: stream.before] == [*others[0]]
+        assert row[len(row) - stream.after :] == [*others[1]]
     if stream.others:
         assert plan.sizes.sum() == stream.length
     else:
@@ -76,16 +77,20 @@ def check_choosing(plan, stream, method):
 
 def check_windows(plan, stream):
     """Each query is in a tile, whose keys are of the picture and stand for all of it."""
-    grid, first = stream.grid, stream.before
-    assert torch.equal(plan.queries.flatten()[plan.places], first + torch.arange(grid.tokens))
-    kept = sum(keys.window for keys in plan.sets)
-    assert kept < grid.tokens
-    assert sum(keys.window * keys.weight for keys in plan.sets) == pytest.approx(grid.tokens)
-    for keys in (*plan.sets, *filter(None, [plan.of_others])):
+    grid, first, geometry = stream.grid, stream.before, plan.geometry
+    queries = geometry.queries.flatten()[geometry.places]
+    assert torch.equal(queries, first + torch.arange(grid.tokens))
+    sets = [plan.near, *plan.far]
+    layouts = [keys.layout for keys in sets]
+    assert geometry.keys_read == sum(layout.keys_read for layout in layouts) < grid.tokens
+    stand_for = sum(layout.keys_read * layout.weight for layout in layouts)
+    assert stand_for == pytest.approx(grid.tokens)
+    for keys in (*sets, *filter(None, [plan.of_others])):
         assert keys.numbers.min() >= first
         assert keys.numbers.max() < first + grid.tokens
-        last = (plan.tiles[keys.of.windowed] - 1) * keys.layout.step + keys.window
-        assert last == keys.numbers.shape[-1] or keys.layout.step == 0
+        layout = keys.layout
+        end = (geometry.tiles[layout.of.sliding_axis] - 1) * layout.step + layout.keys_read
+        assert end == keys.numbers.shape[-1] or layout.step == 0
 
 
 @fuzzed(short=100, share=0.2)
@@ -97,7 +102,7 @@ def test_keys_stand_for_every_token_once(case):
         assert "are within the factor and max_tokens already" in plan.reason
         return SOAK.count("downsampling", "skipped with a reason")
     grid = stream.grid
-    if plan.window:
+    if isinstance(plan, WindowPlan):
         check_windows(plan, stream)
         return SOAK.count("downsampling", "plans, local windows")
     assert plan.smaller.tokens < grid.tokens
@@ -118,15 +123,17 @@ def test_values_come_from_the_tokens_of_their_image(drawn):
     case, batch = drawn
     settings, stream, *_ = case
     plan = make(case)
-    if isinstance(plan, Skipped) or plan.window:
+    if isinstance(plan, Skipped | WindowPlan):
         return SOAK.count("values", "nothing to compare")
     x = batch.draw(stream.length)
     chosen, merged = plan.choose(x), plan.merge(x)
-    assert chosen.shape == merged.shape == (batch.batch * plan.groups, plan.slots, batch.channels)
+    assert (
+        chosen.shape == merged.shape == (batch.batch * plan.groups, plan.keys_read, batch.channels)
+    )
     assert chosen.dtype == merged.dtype == x.dtype
     numbers = plan.chosen.repeat(batch.batch, 1)
-    rows = x.repeat_interleave(plan.groups, 0)
-    assert torch.equal(chosen.nan_to_num(), rows.gather(1, _wide(numbers, x)).nan_to_num())
+    images = x.repeat_interleave(plan.groups, 0)
+    assert torch.equal(chosen.nan_to_num(), images.gather(1, _wide(numbers, x)).nan_to_num())
     if batch.content == "random" and batch.batch and settings.method in AVERAGING:
         most, least = x.amax(dim=1, keepdim=True), x.amin(dim=1, keepdim=True)
         slack = 4 * torch.finfo(x.dtype).eps * x.abs().amax()
@@ -180,7 +187,7 @@ def test_attention_in_windows_is_the_dense_one(drawn):
     case, (images, key_heads, share), kind, dtype, seed = drawn
     _, stream, *_ = case
     plan = make(case)
-    if isinstance(plan, Skipped) or not plan.window or stream.length > 600:
+    if not isinstance(plan, WindowPlan) or stream.length > 600:
         return SOAK.count("attention in windows", "no window, or too large for the dense one")
     generator = torch.Generator().manual_seed(seed)
     heads = key_heads * share
@@ -188,14 +195,14 @@ def test_attention_in_windows_is_the_dense_one(drawn):
     k, v = torch.randn(2, images, key_heads, stream.length, 8, generator=generator).to(dtype)
     mask = draw_mask(kind, (images, heads, stream.length), stream, generator)
     mask = None if mask is None else mask.to(dtype)
-    found = attend_windows(plan, q, k, v, mask, 0.3)
+    found = attend(plan, q, k, v, mask, 0.3)
     exact_mask = None if mask is None else mask.double()
     exact = attend_densely(plan, *(x.double() for x in (q, k, v)), exact_mask, 0.3)
     assert found.dtype == dtype
     tolerance = max(2e-5, 16 * torch.finfo(dtype).eps)
     torch.testing.assert_close(found.double(), exact, atol=tolerance, rtol=tolerance)
     last_mask = None if mask is None else mask[-1:]
-    alone = attend_windows(plan, q[-1:], k[-1:], v[-1:], last_mask, 0.3)
+    alone = attend(plan, q[-1:], k[-1:], v[-1:], last_mask, 0.3)
     torch.testing.assert_close(alone, found[-1:], atol=tolerance, rtol=tolerance)
     return SOAK.count("attention in windows", f"the dense one, {dtype}")
 

@@ -4,6 +4,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.core_cases import (
+    check_slots,
     comparable_tokens,
     grids,
     make_layer,
@@ -12,8 +13,9 @@ from support.core_cases import (
     window_merge_settings,
 )
 from support.fuzzing import SOAK, fuzzed
-from support.window_reference import attend_densely, check_slots
-from token_merge.tome_core import Skipped, attend_windows, plan_layer
+from support.layers import plan_layer
+from token_merge.tome_core import WindowPlan, attend
+from token_merge.tome_core.windows.reference import attend_densely
 
 
 @st.composite
@@ -28,13 +30,13 @@ def test_attention_with_any_setting_is_that_of_the_keys_each_query_reads(case):
     settings, stream, batch = case
     assume(0 < batch.batch <= 3)
     plan = plan_layer(settings, make_layer(settings, stream, batch.draw(stream.grid.tokens)))
-    if isinstance(plan, Skipped) or not plan.window:
+    if not isinstance(plan, WindowPlan):
         return SOAK.count("merged queries", "no window")
     if plan.merged:
         check_slots(plan.merged)
     q, k, v = torch.randn(3, batch.batch, 2, stream.length, 4)
     expected = attend_densely(plan, q, k, v, None, 0.5)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.5), expected)
+    torch.testing.assert_close(attend(plan, q, k, v, None, 0.5), expected)
     return SOAK.count("merged queries", "compared" if plan.merged else "nothing merged")
 
 
@@ -45,7 +47,7 @@ def test_an_image_of_a_batch_is_merged_as_it_is_alone(stream, settings, batch):
     plan, alone = (
         plan_layer(settings, make_layer(settings, stream, each)) for each in (metric, metric[-1:])
     )
-    if isinstance(plan, Skipped) or not plan.window or not plan.merged:
+    if not isinstance(plan, WindowPlan) or not plan.merged:
         return SOAK.count("merged queries of split batches", "nothing merged")
     elsewhere = (plan.merged.slots[-1] != alone.merged.slots[-1]).float().mean()
     assert elsewhere <= 0.02 + 2 / stream.grid.tokens

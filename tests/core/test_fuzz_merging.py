@@ -18,8 +18,9 @@ from support.core_cases import (
     tokens,
 )
 from support.fuzzing import SOAK, fuzzed
-from token_merge.tome_core import Skipped, Stream, plan_layer, plan_parts
-from token_merge.tome_core.proportional import add_size_channels, add_sizes_to_mask
+from support.layers import plan_layer, plan_targets
+from token_merge.tome_core import Skipped
+from token_merge.tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask
 from torch.nn.functional import scaled_dot_product_attention as attend
 
 REASONS = (
@@ -32,11 +33,8 @@ REASONS = (
 
 @st.composite
 def cases(draw):
-    settings = draw(merge_settings())
     stream = draw(streams(grids()))
-    if settings.mixes_keys:
-        stream = Stream(stream.grid)  # refused on transformers, which alone have other tokens
-    return settings, stream, draw(tokens(stream.grid.tokens))
+    return draw(merge_settings()), stream, draw(tokens(stream.grid.tokens))
 
 
 def make(case):
@@ -52,7 +50,7 @@ def make_alone(settings, stream, metric):
 def check_slots(plan, stream):
     """Each token is in one slot, each slot has a token that stands for it."""
     assign, chosen = plan.assign, plan.chosen
-    rows, slots = len(chosen), plan.slots
+    rows, slots = len(chosen), plan.keys_read
     assert plan.shape == assign.shape == (rows, stream.length)
     counts = torch.zeros(rows, slots).scatter_add_(1, assign, torch.ones(assign.shape))
     assert (counts >= 1).all()
@@ -63,14 +61,6 @@ def check_slots(plan, stream):
         assert (row[of_tokens[others]] == 1).all(), "a token that is not of the picture is merged"
 
 
-def check_tiles(plan, grid):
-    """Weights of means; their dst tokens lie in the grid."""
-    assert plan.sizes is None
-    assert ((plan.chosen >= 0) & (plan.chosen < grid.tokens)).all()
-    ones = plan.unmerge_weights.sum(dim=-1)
-    assert ones.isnan().any() or torch.allclose(ones, torch.ones_like(ones), atol=1e-4)
-
-
 @fuzzed(short=120, share=0.19)
 @given(cases())
 def test_a_plan_has_every_token_in_one_slot(case):
@@ -79,19 +69,14 @@ def test_a_plan_has_every_token_in_one_slot(case):
     if isinstance(plan, Skipped):
         assert any(reason in plan.reason for reason in REASONS)
         return SOAK.count("merging", "skipped with a reason")
-    picture = plan.slots - stream.others
+    picture = plan.keys_read - stream.others
     assert 1 <= picture < stream.grid.tokens
     if settings.max_tokens:
-        # Each frame keeps a dst, each tile a token.
-        least = plan.tiling.tiles if settings.mixes_keys else stream.grid.frames
-        assert picture <= max(settings.max_tokens, least)
-    if settings.mixes_keys:
-        check_tiles(plan, stream.grid)
-    else:
-        check_slots(plan, stream)
+        assert picture <= max(settings.max_tokens, stream.grid.frames)  # each keeps a dst
+    check_slots(plan, stream)
     x = batch.draw(stream.length, seed=1)
     merged = plan.merge(x)
-    assert merged.shape == plan.choose(x).shape == (batch.batch, plan.slots, batch.channels)
+    assert merged.shape == plan.choose(x).shape == (batch.batch, plan.keys_read, batch.channels)
     restored = plan.unmerge(merged)
     assert restored.shape == x.shape
     assert restored.dtype == merged.dtype == x.dtype
@@ -106,23 +91,23 @@ def test_downsampled_keys_are_one_of_each_cell_for_each_group(case):
     settings, stream, batch = case
     settings = replace(settings, target="queries, downsampled keys and values")
     layer = make_alone(settings, stream, batch.draw(stream.grid.tokens))
-    plans = plan_parts(settings, layer, settings.find_parts(1, (1, 2, 4)))
+    plans = plan_targets(settings, layer, settings.find_targets(1, (1, 2, 4)))
     if isinstance(plans, Skipped):
         return SOAK.count("downsampled keys", "skipped with a reason")
     keys, grid = plans["keys and values"], stream.grid
-    assert plans["queries"].slots < stream.length
-    assert keys.slots * keys.groups <= stream.length
-    picture = keys.slots - stream.others
+    assert plans["queries"].queries_kept < stream.length
+    assert keys.keys_read * keys.groups <= stream.length
+    picture = keys.keys_read - stream.others
     cells = max(1, grid.height // settings.stride_y) * max(1, grid.width // settings.stride_x)
     assert 1 <= picture <= grid.frames * cells
     if settings.max_tokens:
         assert picture <= max(settings.max_tokens, grid.frames)
     others = stream.number_others(keys.chosen.device)
     for group in keys.chosen:
-        assert len(group.unique()) == keys.slots
+        assert len(group.unique()) == keys.keys_read
         assert torch.isin(others, group).all()
     x = batch.draw(stream.length, seed=1)
-    assert keys.choose(x).shape == (batch.batch * keys.groups, keys.slots, batch.channels)
+    assert keys.choose(x).shape == (batch.batch * keys.groups, keys.keys_read, batch.channels)
     return SOAK.count("downsampled keys", f"plans, {keys.groups} groups")
 
 
@@ -141,7 +126,7 @@ def test_a_slot_is_the_mean_of_its_tokens(case, dtype):
     if isinstance(plan, Skipped):
         return SOAK.count("means", "skipped with a reason")
     x = batch.draw(stream.length, seed=1).to(dtype)
-    total = torch.zeros(batch.batch, plan.slots, batch.channels, dtype=torch.float64)
+    total = torch.zeros(batch.batch, plan.keys_read, batch.channels, dtype=torch.float64)
     index = plan.assign[..., None].expand(-1, -1, batch.channels)
     mean = total.scatter_add_(1, index, x.double()) / plan.sizes[..., None]
     tolerance = max(1e-6, 2 * torch.finfo(dtype).eps)
@@ -161,7 +146,7 @@ def test_an_image_of_a_batch_is_merged_as_it_is_alone(case):
     if isinstance(plan, Skipped):
         return SOAK.count("split batches", "skipped with a reason")
     alone = plan_layer(settings, make_alone(settings, stream, batch.draw(stream.grid.tokens)[-1:]))
-    assert plan.slots == alone.slots
+    assert plan.keys_read == alone.keys_read
     of_batch, of_one = (made.chosen[-1][made.assign[-1]] for made in (plan, alone))
     elsewhere = (of_batch != of_one).sum()
     assert elsewhere <= 2 + 0.01 * stream.length

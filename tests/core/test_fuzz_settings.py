@@ -13,9 +13,9 @@ from hypothesis import given
 from support.core_cases import grids
 from support.fuzzing import SOAK, fuzzed
 from token_merge.tome_core import DownsampleSettings, MergeSettings, TokenGrid
-from token_merge.tome_core.downsample_settings import METHODS
-from token_merge.tome_core.merge_settings import MATCHINGS, TARGETS
-from token_merge.tome_core.schedule import PercentWindow
+from token_merge.tome_core.downsampling.settings import METHODS
+from token_merge.tome_core.merging.settings import MATCHINGS, TARGET_CHOICES
+from token_merge.tome_core.schedule import PercentRange
 
 NUMBERS = st.one_of(
     st.integers(),
@@ -31,29 +31,29 @@ OTHERS = st.one_of(
     st.binary(max_size=3),
     st.complex_numbers(),
     st.lists(st.integers(), max_size=2),
-    st.sampled_from([*MATCHINGS, *METHODS, *TARGETS, "auto"]),
+    st.sampled_from([*MATCHINGS, *METHODS, *TARGET_CHOICES, "auto"]),
     st.sampled_from([Decimal("0.5"), Fraction(1, 2), torch.tensor(0.5), torch.ones(2), int, {}]),
 )
 VALUES = st.one_of(NUMBERS, OTHERS)
 FLAGS = ("random_destinations", "merge_cross_attention", "merge_mlp")
 STRIDES = ("stride_x", "stride_y")
-MERGE = ("ratio", "max_downsample", "target", *STRIDES, *FLAGS, "matching", "refresh_steps")
+MERGE = ("ratio", "max_downsample", "target", *STRIDES, *FLAGS, "matching")
 DOWNSAMPLE = ("factor", "factor_level_2", "method", "local_window", "temporal_factor")
 SHARED = ("max_tokens", "proportional_attention", "seed")
 INPUTS = {
     MergeSettings: (*MERGE, *SHARED),
     DownsampleSettings: (*DOWNSAMPLE, *SHARED),
-    PercentWindow: ("start", "end"),
+    PercentRange: ("start", "end"),
 }
 
 
 USUAL = {
     **{name: st.sampled_from([True, False]) for name in (*FLAGS, "proportional_attention")},
-    **{name: st.integers(1, 8) for name in (*STRIDES, "refresh_steps", "max_tokens", "seed")},
+    **{name: st.integers(1, 8) for name in (*STRIDES, "max_tokens", "seed")},
     **{name: st.floats(1.0, 8.0) for name in ("factor", "factor_level_2", "temporal_factor")},
     "ratio": st.floats(0.0, 0.9),
     "max_downsample": st.sampled_from([None, 1, 2, 4, 8]),
-    "target": st.sampled_from(TARGETS),
+    "target": st.sampled_from(TARGET_CHOICES),
     "matching": st.sampled_from(MATCHINGS),
     "method": st.sampled_from(METHODS),
     "local_window": st.one_of(st.none(), st.integers(0, 64)),

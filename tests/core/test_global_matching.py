@@ -11,7 +11,7 @@ def test_exactly_the_asked_number_of_tokens_is_merged_away(height, width, batch,
     grid = TokenGrid(height, width)
     dst = choose_strided(grid, 2, 2, None, CPU)
     plan = match_global(torch.randn(batch, grid.tokens, 4), grid, dst, merged)
-    assert plan.slots == grid.tokens - min(merged, grid.tokens - dst.count)
+    assert plan.keys_read == grid.tokens - min(merged, grid.tokens - dst.count)
     assert (plan.sizes >= 1).all()
 
 

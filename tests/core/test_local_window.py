@@ -4,19 +4,13 @@ from fractions import Fraction
 
 import pytest
 import torch
-from support.window_reference import attend_densely, weigh_all, weigh_tile
-from token_merge.tome_core import (
-    DownsampleSettings,
-    Draws,
-    LayerTokens,
-    Stream,
-    TokenGrid,
-    window_attention,
-    window_planning,
-)
-from token_merge.tome_core.planning import plan_layer
-from token_merge.tome_core.tiled_axis import TiledAxis, fit_axes
-from token_merge.tome_core.window_attention import attend_windows
+from support.layers import LayerTokens, plan_layer
+from token_merge.tome_core import DownsampleSettings, Draws, Stream, TokenGrid, WindowPlan
+from token_merge.tome_core.windows import attention as window_attention
+from token_merge.tome_core.windows import planning as window_planning
+from token_merge.tome_core.windows.attention import attend
+from token_merge.tome_core.windows.geometry import TiledAxis, fit_axes
+from token_merge.tome_core.windows.reference import attend_densely, weigh_keys, weigh_tiles
 
 CPU = torch.device("cpu")
 GRIDS = [
@@ -30,52 +24,56 @@ EVERY_GRID = pytest.mark.parametrize("grid", GRIDS, ids=str)
 EVERY_FACTOR = pytest.mark.parametrize("factor", [1.5, 2.0, 4.0, 8.0])
 
 
-def make_plan(grid, before=0, after=0, side=12, turn=0, **settings):
-    draws = Draws((7,), CPU, turn)
+def make_plan(grid, before=0, after=0, side=12, index=0, **settings):
+    draws = Draws((7,), CPU, index)
     layer = LayerTokens(Stream(grid, before, after), None, draws, local_window=side)
     return plan_layer(DownsampleSettings(**settings), layer)
 
 
+def list_sets(plan):
+    """All keys of the picture, those in the box first."""
+    return plan.near, *plan.far
+
+
 def make_tensors(plan, images=1, heads=2, key_heads=2):
-    length = plan.stream.length
+    length = plan.geometry.stream.length
     q = torch.randn(images, heads, length, 8)
     return q, *torch.randn(2, images, key_heads, length, 8)
 
 
 @EVERY_GRID
 def test_every_query_is_in_a_tile_and_is_found_there(grid):
-    plan = make_plan(grid)
-    assert torch.equal(plan.queries.flatten()[plan.places], torch.arange(grid.tokens))
+    geometry = make_plan(grid).geometry
+    assert torch.equal(geometry.queries.flatten()[geometry.places], torch.arange(grid.tokens))
 
 
 @EVERY_GRID
 @EVERY_FACTOR
 def test_the_keys_of_a_tile_stand_for_as_many_tokens_as_there_are(grid, factor):
     plan = make_plan(grid, factor=factor)
-    stand_for = sum(keys.window * keys.weight for keys in plan.sets)
+    stand_for = sum(keys.layout.keys_read * keys.layout.weight for keys in list_sets(plan))
     assert stand_for == pytest.approx(grid.tokens)
 
 
 @EVERY_FACTOR
 @EVERY_GRID
-def test_each_token_counts_once_in_the_mean_of_the_turns(grid, factor):
-    """After as many turns as a cell has places, each of them was drawn once."""
+def test_each_token_counts_once_in_the_mean_of_all_draws(grid, factor):
+    """After as many draws as a cell has places, each of them was drawn once."""
     inputs = {"grid": grid, "factor": factor, "method": "stratified"}
     plan = make_plan(**inputs)
-    for number, keys in enumerate(plan.sets):
-        turns = Fraction(keys.weight).limit_denominator(1000).numerator
-        drawn = [make_plan(**inputs, turn=turn).sets[number] for turn in range(turns)]
-        for tile in [(0, 0, 0), [count - 1 for count in plan.tiles]]:
-            mean = sum(weigh_tile(each, tile, plan, heads=1) for each in drawn) / turns
-            torch.testing.assert_close(mean[mean > 0], torch.ones(int((mean > 0).sum())))
+    for number, keys in enumerate(list_sets(plan)):
+        draws = Fraction(keys.layout.weight).limit_denominator(1000).numerator
+        drawn = [list_sets(make_plan(**inputs, index=index))[number] for index in range(draws)]
+        mean = sum(weigh_tiles(plan, keys, plan.geometry.tiles, 1) for keys in drawn) / draws
+        torch.testing.assert_close(mean[mean > 0], torch.ones(int((mean > 0).sum())))
 
 
 @EVERY_GRID
 def test_all_keys_in_the_box_of_a_tile_are_read_and_weigh_one(grid):
     plan = make_plan(grid)
-    weights = weigh_all(plan, heads=1)[0]
-    tile_of = plan.places // plan.queries.shape[1]
-    for tile in range(len(plan.queries)):
+    weights = weigh_keys(plan, heads=1)[0]
+    tile_of = plan.geometry.places // plan.geometry.queries.shape[1]
+    for tile in range(len(plan.geometry.queries)):
         own = tile_of == tile
         assert (weights[own][:, own] == 1).all()
 
@@ -108,10 +106,10 @@ def test_a_gpus_tiles_have_as_many_queries_as_its_kernel_computes_at_once():
 def test_attention_with_a_gpus_tiles_is_that_of_the_keys_each_query_reads(grid, monkeypatch):
     monkeypatch.setitem(window_planning.QUERIES_AT_ONCE, "cpu", 128)
     plan = make_plan(grid, 3, 2)
-    assert plan.axes[1].tile > plan.axes[2].tile
+    assert plan.geometry.axes[1].tile > plan.geometry.axes[2].tile
     q, k, v = make_tensors(plan)
     expected = attend_densely(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+    torch.testing.assert_close(attend(plan, q, k, v, None, 0.3), expected)
 
 
 def test_no_axis_is_longer_than_its_tiles_and_no_tile_is_empty():
@@ -124,7 +122,7 @@ def test_no_axis_is_longer_than_its_tiles_and_no_tile_is_empty():
 
 def test_more_keys_are_kept_in_line_with_the_box_than_elsewhere():
     plan = make_plan(TokenGrid(64, 64), factor=3.0)
-    weights = {keys.of.reaches: keys.weight for keys in plan.sets}
+    weights = {keys.layout.of.reaches: keys.layout.weight for keys in list_sets(plan)}
     assert weights == {
         ("all", "in", "in"): 1.0,
         ("all", "out", "in"): 3.0,
@@ -135,54 +133,54 @@ def test_more_keys_are_kept_in_line_with_the_box_than_elsewhere():
 
 def test_factor_1_keeps_all_keys_of_a_frame():
     plan = make_plan(TokenGrid(32, 32, 20), factor=1.0, temporal_factor=2.0)
-    for keys in (*plan.sets, plan.of_others):
-        if keys and keys.of.reaches[0] == "in":
-            assert keys.weight == 1
+    for keys in (*list_sets(plan), plan.of_others):
+        if keys and keys.layout.of.reaches[0] == "in":
+            assert keys.layout.weight == 1
 
 
 def test_temporal_factor_keeps_fewer_keys_of_other_frames():
     grid = TokenGrid(32, 32, 20)
     one, two = (make_plan(grid, temporal_factor=each) for each in (1.0, 2.0))
-    for each, other in zip(one.sets, two.sets, strict=True):
-        expected = 2 if each.of.reaches[0] == "out" else 1
-        assert other.weight / each.weight == pytest.approx(expected, rel=0.35)
+    for each, other in zip(list_sets(one), list_sets(two), strict=True):
+        expected = 2 if each.layout.of.reaches[0] == "out" else 1
+        assert other.layout.weight / each.layout.weight == pytest.approx(expected, rel=0.35)
 
 
 def test_tiles_of_one_place_read_the_same_places_in_all_frames():
     """Errors that change from frame to frame would flicker."""
     grid = TokenGrid(32, 32, 9)
     plan = make_plan(grid)
-    for keys in plan.sets:
-        if keys.of.reaches[0] == "in" and 0 in keys.of.rows:
-            rows = keys.numbers.unflatten(1, (plan.tiles[0], -1))
+    for keys in list_sets(plan):
+        if keys.layout.of.reaches[0] == "in" and 0 in keys.layout.of.row_axes:
+            rows = keys.numbers.unflatten(1, (plan.geometry.tiles[0], -1))
             assert torch.equal(rows[:, 0] % 1024, rows[:, 1] % 1024)
 
 
 def test_each_head_reads_another_draw():
     plan = make_plan(TokenGrid(32, 32))
-    for keys in plan.sets[1:]:
+    for keys in list_sets(plan)[1:]:
         assert len(keys.numbers) == 8
         assert len(keys.numbers[:, 0].unique(dim=0)) == 8
 
 
 def test_stratified_reads_one_draw():
     plan = make_plan(TokenGrid(32, 32), method="stratified")
-    assert [len(keys.numbers) for keys in plan.sets] == [1, 1, 1, 1]
+    assert [len(keys.numbers) for keys in list_sets(plan)] == [1, 1, 1, 1]
 
 
 def test_neighbouring_rows_of_tiles_read_other_keys():
-    keys = make_plan(TokenGrid(64, 64)).sets[2]
-    assert keys.of.reaches == ("all", "in", "out")
+    keys = list_sets(make_plan(TokenGrid(64, 64)))[2]
+    assert keys.layout.of.reaches == ("all", "in", "out")
     assert len((keys.numbers[0] - 64 * 8 * torch.arange(8)[:, None]).unique(dim=0)) == 8
 
 
 def test_max_tokens_leaves_no_room_for_a_window():
-    assert make_plan(TokenGrid(32, 32), max_tokens=420).window
-    assert make_plan(TokenGrid(32, 32), max_tokens=300).window is None
+    assert isinstance(make_plan(TokenGrid(32, 32), max_tokens=420), WindowPlan)
+    assert not isinstance(make_plan(TokenGrid(32, 32), max_tokens=300), WindowPlan)
 
 
 def test_a_grid_of_one_row_has_no_window():
-    assert make_plan(TokenGrid(1, 60)).window is None
+    assert not isinstance(make_plan(TokenGrid(1, 60)), WindowPlan)
 
 
 @EVERY_GRID
@@ -192,7 +190,7 @@ def test_attention_is_that_of_the_keys_each_query_reads(grid, others, factor):
     plan = make_plan(grid, *others, factor=factor)
     q, k, v = make_tensors(plan, images=2)
     expected = attend_densely(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+    torch.testing.assert_close(attend(plan, q, k, v, None, 0.3), expected)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -202,11 +200,11 @@ def test_attention_is_that_of_the_keys_each_query_reads(grid, others, factor):
 def test_masks_act_on_the_keys_they_name(heads, rows, images, grid):
     plan = make_plan(grid, 3, 2)
     q, k, v = make_tensors(plan, images=2)
-    length = plan.stream.length
+    length = plan.geometry.stream.length
     mask = torch.randn(images, heads, length if rows else 1, length)
     mask[..., :2] = float("-inf")
     expected = attend_densely(plan, q, k, v, mask, 0.3)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, mask, 0.3), expected)
+    torch.testing.assert_close(attend(plan, q, k, v, mask, 0.3), expected)
 
 
 @pytest.mark.parametrize("key_heads", [1, 2, 3, 6])
@@ -214,7 +212,7 @@ def test_several_heads_of_queries_share_a_head_of_keys(key_heads):
     plan = make_plan(TokenGrid(9, 8), 3, 2)
     q, k, v = make_tensors(plan, images=2, heads=6, key_heads=key_heads)
     expected = attend_densely(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+    torch.testing.assert_close(attend(plan, q, k, v, None, 0.3), expected)
 
 
 @pytest.mark.parametrize("key_heads", [4, 12])
@@ -224,10 +222,10 @@ def test_how_many_heads_are_computed_together_changes_nothing(
 ):
     monkeypatch.setitem(window_attention.SHARES, "cpu", share)
     plan = make_plan(TokenGrid(20, 16), 3, 2)
-    assert window_attention.count_heads(plan, 12) == together
+    assert window_attention.count_heads(plan.geometry, 12) == together
     q, k, v = make_tensors(plan, images=2, heads=12, key_heads=key_heads)
     expected = attend_densely(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, q, k, v, None, 0.3), expected)
+    torch.testing.assert_close(attend(plan, q, k, v, None, 0.3), expected)
 
 
 @pytest.mark.parametrize("images", [1, 2])
@@ -235,16 +233,16 @@ def test_tensors_may_be_views_of_joined_heads(images):
     plan = make_plan(TokenGrid(9, 8), 3, 2)
     q, k, v = make_tensors(plan, images, heads=3, key_heads=3)
     views = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
-    expected = attend_windows(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, *views, None, 0.3), expected)
+    expected = attend(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend(plan, *views, None, 0.3), expected)
 
 
 def test_channels_need_not_follow_each_other_in_memory():
     plan = make_plan(TokenGrid(9, 8), 3, 2)
     q, k, v = make_tensors(plan, images=2, heads=3, key_heads=3)
     turned = (x.mT.contiguous().mT for x in (q, k, v))
-    expected = attend_windows(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, *turned, None, 0.3), expected)
+    expected = attend(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend(plan, *turned, None, 0.3), expected)
 
 
 def test_values_may_have_other_channels_and_strides_than_keys():
@@ -252,6 +250,6 @@ def test_values_may_have_other_channels_and_strides_than_keys():
     q, k, v = make_tensors(plan, images=2, heads=2, key_heads=1)
     joined = torch.cat([k, v], dim=-1)
     apart = joined.split(8, dim=-1)
-    expected = attend_windows(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(attend_windows(plan, q, apart[0], v, None, 0.3), expected)
-    torch.testing.assert_close(attend_windows(plan, q, *apart, None, 0.3), expected)
+    expected = attend(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(attend(plan, q, apart[0], v, None, 0.3), expected)
+    torch.testing.assert_close(attend(plan, q, *apart, None, 0.3), expected)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from token_merge.tome_core.plan import MergePlan, mean_by_index_add
+from token_merge.tome_core.merging.plan import MergePlan, mean_by_index_add
 
 
 @st.composite
@@ -33,7 +33,7 @@ def test_merge_is_the_mean_of_each_slot(plan):
     x = tokens_for(plan)
     merged = plan.merge(x)
     for image in range(x.shape[0]):
-        for slot in range(plan.slots):
+        for slot in range(plan.keys_read):
             mean = x[image][plan.assign[image] == slot].mean(dim=0)
             torch.testing.assert_close(merged[image, slot], mean)
 
@@ -44,12 +44,12 @@ def test_choose_takes_a_token_of_each_slot(plan):
     chosen = plan.choose(x)
     for image, tokens in enumerate(plan.chosen):
         assert torch.equal(chosen[image], x[image, tokens])
-        assert torch.equal(plan.assign[image, tokens], torch.arange(plan.slots))
+        assert torch.equal(plan.assign[image, tokens], torch.arange(plan.keys_read))
 
 
 @given(plans())
 def test_unmerge_copies_each_slot_to_its_tokens(plan):
-    y = torch.randn(plan.assign.shape[0], plan.slots, 2)
+    y = torch.randn(plan.assign.shape[0], plan.keys_read, 2)
     unmerged = plan.unmerge(y)
     for image, row in enumerate(plan.assign):
         assert torch.equal(unmerged[image], y[image][row])
@@ -57,27 +57,27 @@ def test_unmerge_copies_each_slot_to_its_tokens(plan):
 
 @given(plans())
 def test_merging_what_was_unmerged_gives_it_back(plan):
-    y = torch.randn(plan.assign.shape[0], plan.slots, 2)
+    y = torch.randn(plan.assign.shape[0], plan.keys_read, 2)
     torch.testing.assert_close(plan.merge(plan.unmerge(y)), y)
 
 
 @given(plans())
 def test_sizes_count_the_tokens_of_each_slot(plan):
     for row, sizes in zip(plan.assign, plan.sizes, strict=True):
-        assert torch.equal(sizes, torch.bincount(row, minlength=plan.slots))
+        assert torch.equal(sizes, torch.bincount(row, minlength=plan.keys_read))
 
 
 @given(plans())
 def test_one_image_of_a_batch_is_merged_as_it_is_alone(plan):
     x = tokens_for(plan)
-    alone = make_plan(plan.assign[-1:], plan.slots)
+    alone = make_plan(plan.assign[-1:], plan.keys_read)
     assert torch.equal(plan.merge(x)[-1:], alone.merge(x[-1:]))
 
 
 @given(plans())
 def test_the_way_without_embedding_bag_gives_the_same_mean(plan):
     x = tokens_for(plan, channels=1)
-    first = torch.arange(plan.assign.shape[0])[:, None] * plan.slots
+    first = torch.arange(plan.assign.shape[0])[:, None] * plan.keys_read
     mean = mean_by_index_add(x.flatten(0, 1), (plan.assign + first).flatten(), plan.sizes)
     torch.testing.assert_close(mean, plan.merge(x).flatten(0, 1))
 

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core import Draws, Stream, TokenGrid
 from token_merge.tome_core.cells import list_cells
-from token_merge.tome_core.downsample import ChoosingPlan
-from token_merge.tome_core.global_matching import absorb_most_similar
-from token_merge.tome_core.partition import Destinations
-from token_merge.tome_core.query_groups import NumberedGroups, cut_groups, draw_groups
+from token_merge.tome_core.downsampling.plan import ChoosingPlan
+from token_merge.tome_core.downsampling.query_groups import NumberedGroups, cut_groups, draw_groups
+from token_merge.tome_core.merging.destinations import Destinations
+from token_merge.tome_core.merging.global_matching import absorb_most_similar
 
 DRAWS = Draws((0,), torch.device("cpu"))
 COUNTS = st.integers(1, 40)
@@ -71,19 +71,19 @@ def find_groups(tokens, absorbed, groups):
     nearest = torch.zeros(1, tokens, dtype=torch.int64)
     dst = Destinations(torch.zeros(1, 1, 1, dtype=torch.int64))
     plan = absorb_most_similar(best, nearest, dst, len(absorbed))
-    split_up = cut_groups(plan.slots, groups, DRAWS.device)
-    of_group = torch.arange(groups).view(-1, 1, 1).expand(-1, split_up.of_each, 1)
+    split_up = cut_groups(plan.queries_kept, groups, DRAWS.device)
+    of_group = torch.arange(groups).view(-1, 1, 1).expand(-1, split_up.group_size, 1)
     return split_up.join(of_group)[0, plan.assign[0], 0]
 
 
 @given(GROUPS, st.integers(1, 9), st.sampled_from([(), (3,)]))
-def test_groups_of_as_many_merged_queries_are_blocks_of_them(groups, of_each, heads):
-    slots = groups * of_each
+def test_groups_of_as_many_merged_queries_are_blocks_of_them(groups, group_size, heads):
+    slots = groups * group_size
     blocks = cut_groups(slots, groups, DRAWS.device)
     numbers = torch.arange(slots)
     numbered = NumberedGroups(numbers.view(groups, -1), numbers)
     x, mask = torch.randn(2, *heads, slots, 4), torch.randn(2 * groups, 3, slots, 5)
-    assert (blocks.groups, blocks.of_each) == (numbered.groups, numbered.of_each)
+    assert (blocks.groups, blocks.group_size) == (numbered.groups, numbered.group_size)
     assert torch.equal(blocks.split(x), numbered.split(x))
     assert torch.equal(blocks.join(blocks.split(x)), x)
     assert torch.equal(blocks.split_mask(mask), numbered.split_mask(mask))
@@ -132,7 +132,7 @@ def test_images_of_a_batch_lie_group_by_group():
             assert torch.equal(merged[2 * image + group], x[image, plan.chosen[group]])
 
 
-def test_whole_attention_is_found_again_where_every_group_reads_all_keys():
+def test_attention_to_all_keys_is_found_again_where_every_group_reads_all_keys():
     """With cells of one token each group has all keys: splitting alone changes nothing."""
     q, k, v = (torch.randn(2, 3, 12, 4, dtype=torch.float64) for _ in range(3))
     grid = TokenGrid(3, 4)

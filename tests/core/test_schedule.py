@@ -1,9 +1,12 @@
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core.schedule import (
-    PercentWindow,
+    PercentRange,
     count_steps_before,
+    find_long_steps,
     find_share_left,
     find_step,
 )
@@ -14,17 +17,17 @@ def linear(percent: float) -> float:
 
 
 def test_the_whole_schedule_holds_every_step():
-    assert all(sigma in PercentWindow().find_sigmas(linear) for sigma in (10.0, 5.0, 0.1))
+    assert all(sigma in PercentRange().find_sigmas(linear) for sigma in (10.0, 5.0, 0.1))
 
 
 def test_a_first_sigma_that_rounding_put_above_the_schedule_is_in_it():
-    assert 10.000001 in PercentWindow(0.0, 0.5).find_sigmas(linear)
-    assert 10.000001 not in PercentWindow(0.1, 0.5).find_sigmas(linear)
+    assert 10.000001 in PercentRange(0.0, 0.5).find_sigmas(linear)
+    assert 10.000001 not in PercentRange(0.1, 0.5).find_sigmas(linear)
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.001, 10.0))
-def test_windows_that_touch_share_no_step_and_leave_none_out(split, sigma):
-    before, after = PercentWindow(0.0, split), PercentWindow(split, 1.0)
+def test_ranges_that_touch_share_no_step_and_leave_none_out(split, sigma):
+    before, after = PercentRange(0.0, split), PercentRange(split, 1.0)
     assert (sigma in before.find_sigmas(linear)) != (sigma in after.find_sigmas(linear))
     assert not before.overlaps(after)
 
@@ -43,11 +46,11 @@ def test_windows_that_touch_share_no_step_and_leave_none_out(split, sigma):
 )
 def test_a_bad_window_is_refused_by_name_and_value(start, end, message):
     with pytest.raises(ValueError, match=message):
-        PercentWindow(start, end)
+        PercentRange(start, end)
 
 
 def test_overlap():
-    assert PercentWindow(0.0, 0.6).overlaps(PercentWindow(0.5, 1.0))
+    assert PercentRange(0.0, 0.6).overlaps(PercentRange(0.5, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -106,3 +109,20 @@ def test_a_run_of_less_than_two_steps_tells_nothing(left):
 
 def test_equal_levels_are_no_even_schedule():
     assert count_steps_before((0.5, 0.5, 0.5)) == 2
+
+
+@pytest.mark.parametrize(
+    ("log_snr", "numbers"),
+    [
+        ([-3, -2, -1, 0, 4, inf], {3}),
+        ([-3, -2, -1, 0, 2, 3], set()),
+        ([-inf, -2, -1, 5, inf], {2}),  # a flow begins with noise alone
+        ([-3, -2, -1, inf], set()),
+        ([4, 2, 1, 0.9], set()),  # from the picture to the noise
+        ([-3, -3, -2], set()),
+        ([], set()),
+        ([1.0], set()),
+    ],
+)
+def test_a_long_step_is_much_longer_than_the_step_before(log_snr, numbers):
+    assert find_long_steps(log_snr) == numbers

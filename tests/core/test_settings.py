@@ -1,8 +1,8 @@
 import dataclasses
 
 import pytest
-from token_merge.tome_core.downsample_settings import DownsampleSettings
-from token_merge.tome_core.merge_settings import MergeSettings
+from token_merge.tome_core.downsampling.settings import DownsampleSettings
+from token_merge.tome_core.merging.settings import MergeSettings
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ ALL = {"queries", "keys and values"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "downsample", "parts"),
+    ("settings", "downsample", "targets"),
     [
         (MergeSettings(), 1, ALL),
         (MergeSettings(), 2, set()),
@@ -90,12 +90,12 @@ ALL = {"queries", "keys and values"}
         (DownsampleSettings(max_tokens=9), 4, set()),
     ],
 )
-def test_settings_name_the_parts_that_they_reduce(settings, downsample, parts):
-    assert settings.find_parts(downsample, (1, 2, 4)) == parts
+def test_settings_name_the_targets_that_they_reduce(settings, downsample, targets):
+    assert settings.find_targets(downsample, (1, 2, 4)) == targets
 
 
 @pytest.mark.parametrize("value", [None, "0.5", [0.5], True, 1j])
-@pytest.mark.parametrize("name", ["ratio", "stride_x", "seed", "max_tokens", "refresh_steps"])
+@pytest.mark.parametrize("name", ["ratio", "stride_x", "seed", "max_tokens"])
 def test_a_value_of_another_type_is_refused_by_name(name, value):
     with pytest.raises(ValueError, match=f"{name} is .*, expected "):
         MergeSettings(**{name: value})

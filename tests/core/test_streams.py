@@ -4,16 +4,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.layers import LayerTokens, plan_layer
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
-    LayerTokens,
     Plan,
     Stream,
     TokenGrid,
     choose_strided,
     match_global,
-    plan_layer,
 )
 
 CPU = torch.device("cpu")
@@ -39,9 +38,11 @@ def test_tokens_around_the_picture_stay_as_they_are(before, grid, after, kind, b
     x = torch.randn(batch, 3, stream.length, 4)
     plan = make_plan(kind, stream, x)
     for reduced in (plan.choose(x), plan.merge(x)):
-        assert reduced.shape == (batch, 3, plan.slots, 4)
+        assert reduced.shape == (batch, 3, plan.keys_read, 4)
         assert torch.equal(reduced[:, :, :before], x[:, :, :before])
-        assert torch.equal(reduced[:, :, plan.slots - after :], x[:, :, stream.length - after :])
+        assert torch.equal(
+            reduced[:, :, plan.keys_read - after :], x[:, :, stream.length - after :]
+        )
 
 
 @given(COUNTS, GRIDS, COUNTS, PLANS, st.integers(1, 2))
@@ -51,7 +52,7 @@ def test_chosen_tokens_are_tokens_of_the_picture_each_once(before, grid, after, 
     numbers = numbers.expand(batch, 1, -1, -1)
     x = torch.randn(batch, 2, stream.length, 4)
     plan = make_plan(kind, stream, x)
-    chosen = plan.choose(numbers)[:, 0, before : plan.slots - after, 0]
+    chosen = plan.choose(numbers)[:, 0, before : plan.keys_read - after, 0]
     assert ((chosen >= before) & (chosen < before + grid.tokens)).all()
     assert all(len(row.unique()) == len(row) for row in chosen)
 
@@ -74,11 +75,11 @@ def test_every_group_has_the_tokens_around_the_picture(before, grid, after, batc
     x = torch.randn(batch, 3, stream.length, 4)
     plan = make_plan("interleaved", stream, x)
     groups = plan.choose(x).unflatten(0, (batch, plan.groups))
-    assert groups.shape == (batch, plan.groups, 3, plan.slots, 4)
+    assert groups.shape == (batch, plan.groups, 3, plan.keys_read, 4)
     assert torch.equal(plan.merge(x), plan.choose(x))
     for group in groups.unbind(1):
         assert torch.equal(group[:, :, :before], x[:, :, :before])
-        assert torch.equal(group[:, :, plan.slots - after :], x[:, :, stream.length - after :])
+        assert torch.equal(group[:, :, plan.keys_read - after :], x[:, :, stream.length - after :])
 
 
 @given(COUNTS, GRIDS, COUNTS, st.sampled_from(["merge", "stratified", "area", "interleaved"]))
@@ -89,9 +90,9 @@ def test_sizes_add_up_to_the_tokens_that_went_in(before, grid, after, kind):
     if sizes is None:
         assert stream.others == 0
         return
-    assert sizes.shape[1] == plan.slots
+    assert sizes.shape[1] == plan.keys_read
     assert (sizes.sum(dim=1) - stream.length).abs().max() < 1e-3
-    assert (sizes[:, :before] == 1).all() and (sizes[:, plan.slots - after :] == 1).all()
+    assert (sizes[:, :before] == 1).all() and (sizes[:, plan.keys_read - after :] == 1).all()
 
 
 def test_keys_are_chosen_where_values_are_averaged():

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from token_merge.tome_core.grid import TokenGrid
-from token_merge.tome_core.tiles import Tiling, balance_side
+from token_merge.tome_core.merging.tiles import Tiling, balance_side
 
 
 @st.composite

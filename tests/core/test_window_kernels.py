@@ -4,10 +4,10 @@ import pytest
 import torch
 from support import other_device
 from support.gpu_tensor import GpuTensor
+from support.layers import LayerTokens, plan_layer
 from support.other_device import DEVICE, OtherDevice
-from token_merge.tome_core import DownsampleSettings, Draws, LayerTokens, Stream, TokenGrid
-from token_merge.tome_core.planning import plan_layer
-from token_merge.tome_core.window_attention import attend_windows
+from token_merge.tome_core import DownsampleSettings, Draws, Stream, TokenGrid
+from token_merge.tome_core.windows.attention import attend
 
 FLASH, EFFICIENT = (f"_scaled_dot_product_{name}_attention" for name in ("flash", "efficient"))
 
@@ -29,10 +29,10 @@ def read_keys(monkeypatch):
     return counts
 
 
-def attend(stream, device, tensors):
+def attend_stream(stream, device, tensors):
     layer = LayerTokens(stream, None, Draws((7,), device), local_window=16)
     plan = plan_layer(DownsampleSettings(local_window=16), layer)
-    return attend_windows(plan, *tensors, None, 0.25)
+    return attend(plan, *tensors, None, 0.25)
 
 
 @pytest.mark.parametrize("grid", [TokenGrid(32, 32), TokenGrid(17, 23), TokenGrid(10, 12, 5)])
@@ -41,9 +41,9 @@ def test_all_pairs_are_computed_by_the_fastest_kernel(grid, dtype, read_keys):
     """It takes half precision and no bias; single precision is computed by another one."""
     stream = Stream(grid, 3, 2)
     tensors = torch.randn(3, 1, 2, stream.length, 16).to(dtype)
-    expected = attend(stream, torch.device("cpu"), tensors.float())
+    expected = attend_stream(stream, torch.device("cpu"), tensors.float())
     with OtherDevice() as device:
-        found = attend(stream, DEVICE, [GpuTensor(each) for each in tensors])
+        found = attend_stream(stream, DEVICE, [GpuTensor(each) for each in tensors])
     assert not device.crossings
     torch.testing.assert_close(
         found.held.float(), expected, rtol=0, atol=10 * torch.finfo(dtype).eps

@@ -121,11 +121,13 @@ def test_a_python_without_a_sandbox_ends_the_command(versions, pytest_that, monk
     assert "could not make its sandbox" in capsys.readouterr().err
 
 
-def test_without_options_every_version_and_folder_is_tested():
+def test_without_options_every_version_is_tested_by_every_test_of_each_folder():
     options = parse([])
     assert options.archives == list(comfyui.ARCHIVES)
-    assert options.tests[:3] == ["tests/core", "tests/nodes", "tests/transformers"]
-    assert all((comfyui.ROOT / name).is_dir() for name in options.tests)
+    *folders, size = options.tests
+    assert folders[:3] == ["tests/core", "tests/nodes", "tests/transformers"]
+    assert all((comfyui.ROOT / name).is_dir() for name in folders)
+    assert size == "--all"
 
 
 def test_a_python_is_found_by_its_version():

@@ -109,6 +109,11 @@ def test_processes_of_the_sandbox_leave_the_users_folders_alone(own_comfyui, ins
     assert environment["COMFYUI_PATH"] == str(own_comfyui)
 
 
+def test_byte_code_is_kept_for_the_next_process(own_comfyui, installer, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in sandbox.ready().environment()
+
+
 def test_a_second_process_waits_for_the_lock(tmp_path):
     lock = tmp_path / "set-up.lock"
     code = "import sys; from pathlib import Path; from devtools import cache\n"

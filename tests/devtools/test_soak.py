@@ -58,5 +58,5 @@ def test_a_part_that_fails_does_not_stop_the_others(monkeypatch, capsys):
     assert len(ran) == 2
     for command in ran:
         assert command[0] == sys.executable
-        assert {"--cases=7", "--hypothesis-seed=5"} <= set(command)
+        assert {"--all", "--cases=7", "--hypothesis-seed=5"} <= set(command)
     assert capsys.readouterr().out.count("seed 5") == 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from token_merge.nodes.hooks import merging_choice
+from token_merge.nodes.kernels.usable import load_kernel, why_unusable
 from token_merge.tome_core import Draws, TokenGrid, choose_strided, match_local
-from token_merge.tome_core.merged_queries import Strips, merge_queries
+from token_merge.tome_core.windows.queries import Strips, merge_queries
 
 DTYPES = [torch.float16, torch.bfloat16]
 
@@ -14,8 +14,8 @@ DTYPES = [torch.float16, torch.bfloat16]
 @pytest.fixture(scope="module")
 def gpu():
     device = torch.device("cuda", 0)
-    if lack := merging_choice.explain_lack(device):
-        pytest.skip(lack)
+    if reason := why_unusable("merging", device):
+        pytest.skip(reason)
     return device
 
 
@@ -25,7 +25,7 @@ def choose_dst(grid, device):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_they_run_with_all_that_they_take(dtype, gpu):
-    assert merging_choice.explain_lack(gpu, dtype) == ""
+    assert why_unusable("merging", gpu, dtype) == ""
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -36,17 +36,17 @@ def test_the_same_tokens_are_merged_as_on_the_cpu(grid, channels, dtype, gpu):
         pytest.skip("a processor takes long")
     metric = torch.randn(2, grid.tokens, channels, device=gpu).to(dtype)
     merged = grid.tokens // 3
-    found = merging_choice.match_local(set(), metric, grid, choose_dst(grid, gpu), merged)
-    assert type(found).__name__ == "LinkedPlan"
+    found = match_local(metric, grid, choose_dst(grid, gpu), merged)
+    assert isinstance(found, load_kernel("merging").LinkedPlan)
     cpu = torch.device("cpu")
     known = match_local(metric.cpu().double(), grid, choose_dst(grid, cpu), merged)
     of_found, of_known = (
         plan.unmerge(plan.chosen[..., None].int())[..., 0].cpu() for plan in (found, known)
     )
     assert (of_found == of_known).float().mean() > 0.98
-    assert torch.equal(found.sizes, found.plan.sizes)
+    assert torch.equal(found.sizes, found.unlinked.sizes)
     torch.testing.assert_close(
-        found.merge(metric), found.plan.merge(metric.float()).to(dtype), rtol=0.01, atol=0.01
+        found.merge(metric), found.unlinked.merge(metric.float()).to(dtype), rtol=0.01, atol=0.01
     )
 
 
@@ -56,21 +56,18 @@ def test_means_are_the_same_to_the_bit_each_time(dtype, gpu):
     grid = TokenGrid(64, 64)
     metric = torch.ones(2, grid.tokens, 64, device=gpu, dtype=dtype)
     x = torch.randn(2, grid.tokens, 320, device=gpu).to(dtype)
-    merged = [
-        merging_choice.match_local(set(), metric, grid, choose_dst(grid, gpu), 2000).merge(x)
-        for _ in range(8)
-    ]
+    merged = [match_local(metric, grid, choose_dst(grid, gpu), 2000).merge(x) for _ in range(8)]
     assert all(torch.equal(each, merged[0]) for each in merged[1:])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("channels", [16, 40, 64, 128, 256])
 def test_the_same_queries_are_merged_as_on_the_cpu(channels, dtype, gpu):
-    assert merging_choice.explain_lack_of_queries(gpu, dtype) == ""
+    assert why_unusable("queries", gpu, dtype) == ""
     metric = torch.randn(2, 100 * 80, channels, device=gpu).to(dtype)
     numbers = torch.randperm(8000, device=gpu).view(100, 80)
     strips = Strips(numbers, torch.randperm(80, device=gpu)[:20].expand(100, -1), 64)
-    found = merging_choice.merge_queries(metric, strips)
+    found = merge_queries(metric, strips)
     on_cpu = Strips(numbers.cpu(), strips.places.cpu(), 64)
     known = merge_queries(metric.cpu().double(), on_cpu)
     of_found, of_known = (each.kept.gather(2, each.slots).cpu() for each in (found, known))

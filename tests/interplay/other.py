@@ -58,7 +58,7 @@ class Other:
         skips_calls: whether the model is called less often than without it.
         same_in_both_orders: whether the picture is bit-equal with our nodes before and after it.
         most_error: of our nodes beside it, over their error without it.
-        slow: a cell takes seconds, so that the short form of the test leaves it out.
+        slow: a cell takes seconds, so that ``--long`` alone tries it.
         limits: where it does less than work.
         note: for the table, a sentence without its full stop.
         not_tried: kinds that it exists for and is not tried on, each with the reason.

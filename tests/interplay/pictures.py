@@ -10,8 +10,8 @@ from functools import cache
 
 from comfy.model_patcher import ModelPatcher
 from support.modes import Mode
-from token_merge.nodes.hooks.registry import listen
-from token_merge.nodes.hooks.run_report import RunSummary
+from token_merge.nodes.hooks.attach import listen
+from token_merge.nodes.hooks.run.report import RunSummary
 from torch import Tensor
 
 from .first_versions import leave_out_if_lacking

@@ -2,12 +2,18 @@
 
 import functools
 import logging
+from dataclasses import replace
 
 import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 import torch.nn.functional as F
-from token_merge.nodes.hooks.attention_call import AttentionCall, AttentionFunction
+from support.pairs import cover_pairs
+from token_merge.nodes.hooks.attention.backend import Backend
+from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.hooks.run.report import RunReport
+from token_merge.tome_core.attention import attend_weighed_densely
+from token_merge.tome_core.faster_forms import FORMS, Form
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 BACKENDS = ["attention_pytorch", "attention_split", "attention_sub_quad", "attention_basic"]
@@ -36,6 +42,19 @@ def take_head_sizes(function, *sizes):
     return fixed
 
 
+def test_our_kernel_weighs_keys_in_place_of_pytorchs_attention_without_a_mask_alone(monkeypatch):
+    form = Form(attend_weighed_densely, lambda *_: True, lambda device: "", device_type=CPU)
+    monkeypatch.setitem(FORMS, "attention.attend_weighed", form)
+    q = torch.zeros(1, 2, 4, 64)
+    call = AttentionCall(q, q, q, 2, None, True, {})
+    ways = {
+        name: Backend(getattr(attention, name), None).choose_weighting(call) for name in BACKENDS
+    }
+    assert ways == {**dict.fromkeys(BACKENDS, "mask"), "attention_pytorch": "kernel"}
+    masked = replace(call, mask=torch.zeros(4, 4))
+    assert Backend(attention.attention_pytorch, None).choose_weighting(masked) == "mask"
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_both_nodes_work_under_every_attention(
     backend, unet, token_merge, token_downsample, denoise, monkeypatch
@@ -47,40 +66,43 @@ def test_both_nodes_work_under_every_attention(
         assert (one - two).norm() / one.norm() < 1e-3
 
 
-def run_with_channels(call, function, sizes):
-    return call.cut_channels(call.add_channels(sizes).run(function), call.q.shape[-1])
-
-
-@pytest.mark.parametrize("way", [AttentionCall.run_with_mask, run_with_channels])
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("honours_scale", [True, False])
-@pytest.mark.parametrize("channels", [40, 64, 128])
-@pytest.mark.parametrize("split", [True, False])
-def test_a_key_of_size_s_weighs_as_s_keys(way, backend, honours_scale, channels, split):
+@pytest.mark.parametrize(
+    ("way", "backend", "honours_scale", "channels", "asked_scale", "split"),
+    cover_pairs(
+        ["mask", "channels"],
+        BACKENDS,
+        [True, False],
+        [40, 64, 128],
+        [None, 0.1],
+        [True, False],
+        possible=lambda way, _, honours_scale, __, asked_scale, ___: (
+            # Without channels a function that ignores the scale ignores that of the model, too.
+            honours_scale or asked_scale is None or way == "channels"
+        ),
+    ),
+)
+def test_a_key_of_size_s_weighs_as_s_keys(
+    way, backend, honours_scale, channels, asked_scale, split, monkeypatch
+):
     function = getattr(attention, backend)
     function = function if honours_scale else ignore_scale(function)
     q, k, v = torch.randn(2, 3, 5, channels), *torch.randn(2, 2, 3, 7, channels)
     sizes = torch.randint(1, 9, (2, 7))
     exact = F.scaled_dot_product_attention(
-        *(x.double() for x in (q, k, v)), attn_mask=sizes.double().log()[:, None, None]
+        *(x.double() for x in (q, k, v)),
+        attn_mask=sizes.double().log()[:, None, None],
+        scale=asked_scale,
     )
-    call = AttentionCall(q, k, v, 3, None, skip_output_reshape=split, options={})
-    out = call.reshape_output(way(call, function, sizes)).double()
+    monkeypatch.setattr(Backend, "choose_weighting", lambda *_: way)
+    options = {} if asked_scale is None else {"scale": asked_scale}
+    call = AttentionCall(q, k, v, 3, None, skip_output_reshape=split, options=options)
+    out = Backend(function, None).run(call, sizes, RunReport()).double()
     expected = exact if split else exact.transpose(1, 2).flatten(2)
     torch.testing.assert_close(out, expected, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_channels_keep_a_scale_that_the_model_asks_for(backend):
-    q, k, v = torch.randn(1, 2, 5, 16), *torch.randn(2, 1, 2, 7, 16)
-    call = AttentionCall(q, k, v, 2, None, skip_output_reshape=True, options={"scale": 0.1})
-    by_channels = run_with_channels(call, getattr(attention, backend), torch.full((1, 7), 2))
-    exact = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), scale=0.1)
-    torch.testing.assert_close(by_channels.double(), exact, atol=2e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize(
-    ("name", "earlier", "mask", "device", "way"),
+    ("name", "override", "mask", "device", "way"),
     [
         ("attention_pytorch", False, False, CUDA, "channels"),
         ("attention_xformers", False, False, CUDA, "channels"),
@@ -103,10 +125,10 @@ def test_channels_keep_a_scale_that_the_model_asks_for(backend):
     ],
 )
 def test_only_functions_that_are_known_to_take_more_get_more(
-    name, earlier, mask, device, way, monkeypatch
+    name, override, mask, device, way, monkeypatch
 ):
     monkeypatch.setattr(attention, "SAGE_ATTENTION_SUPPORTS_MASK", False, raising=False)
-    assert choose_weighting(name, earlier, mask, device) == way
+    assert choose_weighting(name, override, mask, device) == way
 
 
 def test_sageattention_gets_every_mask_in_a_comfyui_that_does_not_ask_whether_it_takes_one(
@@ -116,17 +138,17 @@ def test_sageattention_gets_every_mask_in_a_comfyui_that_does_not_ask_whether_it
     assert choose_weighting("attention_sage", False, True, CUDA) is None
 
 
-def choose_weighting(name, earlier, mask, device):
+def choose_weighting(name, override, mask, device):
     def function():
         pass
 
     function.__name__ = name
-    other_node = function if earlier else None
+    other_node = function if override else None
     with FakeTensorMode():
         q = torch.empty(1, 1, 5, 64, device=device)
         given = torch.zeros(1, 1, device=device) if mask else None
         call = AttentionCall(q, q, q, 1, given, skip_output_reshape=True, options={})
-    return AttentionFunction(function, other_node).choose_weighting(call)
+    return Backend(function, other_node).choose_weighting(call)
 
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])

@@ -10,8 +10,11 @@ from support.attention_kernels import install_kernels
 from support.comfyui_version import leave_out_before
 from support.other_device import OtherDevice, move
 from support.other_device_run import tell_free_memory_of_both
-from token_merge.nodes.hooks.attention_call import NOT_WEIGHTED, AttentionCall, AttentionFunction
-from token_merge.nodes.hooks.run_report import RunReport
+from support.pairs import cover_pairs
+from token_merge.nodes.hooks.attention.backend import NOT_WEIGHTED, Backend
+from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.hooks.run.report import RunReport
+from token_merge.tome_core.attention.key_weights import add_sizes_to_mask
 
 FUNCTIONS = [
     "attention_basic",
@@ -31,17 +34,6 @@ FEWER_KEY_HEADS = {"attention_basic": "0.24.1", "attention_pytorch": "0.24.1"}
 MASKS_LEFT_TO_PYTORCH = "masks that SageAttention leaves to PyTorch"
 QUERIES, KEYS, HEADS = 1030, 9, 2
 """ComfyUI gives SageAttention 3 no call of 1024 queries or fewer."""
-
-
-@pytest.fixture(params=FUNCTIONS)
-def kernels(request, monkeypatch):
-    tell_free_memory_of_both(monkeypatch)
-    return install_kernels(monkeypatch, sage_takes_masks=request.param.endswith("fork"))
-
-
-@pytest.fixture
-def function(kernels, request):
-    return getattr(attention, request.node.callspec.params["kernels"].split()[0])
 
 
 def make_mask(kind):
@@ -72,23 +64,26 @@ def compute_exactly(call, sizes):
 
 
 def run_there(function, call, sizes):
-    """Output and notes of a call on the other device."""
+    """Output of a call on the other device, and what all nodes are told."""
     report = RunReport()
     tensors = move([call.q, call.k, call.v, call.mask])
     moved = AttentionCall(*tensors[:3], call.heads, tensors[3], True, call.options)
     with OtherDevice():
-        out = AttentionFunction(function, None).run(moved, move(sizes), report)
-    return out.held, report.notes
+        out = Backend(function, None).run(moved, move(sizes), report)
+    return out.held, set(report.said.get(None, {}))
 
 
-@pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize(
-    ("channels", "key_heads"), [(8, HEADS), (40, 1), (64, HEADS), (128, 1), (256, HEADS)]
+    ("name", "channels", "dtype", "mask", "key_heads"),
+    cover_pairs(FUNCTIONS, [8, 40, 64, 128, 256], BOUNDS, ["none", "bool", "numbers"], [HEADS, 1]),
+    ids=str,
 )
-@pytest.mark.parametrize("mask", ["none", "bool", "numbers"])
 def test_keys_weigh_as_many_as_they_stand_for_or_the_run_says_that_not(
-    function, kernels, dtype, channels, mask, key_heads
+    name, channels, dtype, mask, key_heads, monkeypatch
 ):
+    tell_free_memory_of_both(monkeypatch)
+    kernels = install_kernels(monkeypatch, sage_takes_masks=name.endswith("fork"))
+    function = getattr(attention, name.split()[0])
     if key_heads < HEADS:
         first = FEWER_KEY_HEADS.get(function.__name__, "0.30.0")
         leave_out_before(first, f"fewer key heads in {function.__name__}")
@@ -99,9 +94,9 @@ def test_keys_weigh_as_many_as_they_stand_for_or_the_run_says_that_not(
     call = make_call(channels, dtype, make_mask(mask), key_heads)
     sizes = torch.randint(1, 9, (2, KEYS)).float()
     run_there(function, replace(call, mask=None), None)
-    refused_plain, kernels.refused[:] = set(kernels.refused), []
+    refused_unweighed, kernels.refused[:] = set(kernels.refused), []
     out, notes = run_there(function, call, sizes)
-    assert set(kernels.refused) <= refused_plain
+    assert set(kernels.refused) <= refused_unweighed
     assert notes <= {NOT_WEIGHTED}
     exact = compute_exactly(call, torch.ones_like(sizes) if notes else sizes)
     torch.testing.assert_close(out.double(), exact, atol=BOUNDS[dtype], rtol=BOUNDS[dtype])
@@ -160,8 +155,8 @@ def test_a_mask_of_log_sizes_would_weigh_too_little_in_forks_of_sageattention(mo
     call = make_call(64, torch.float16)
     q, k, v, sizes = move([call.q, call.k, call.v, SIZES])
     with OtherDevice():
-        moved = AttentionCall(q, k, v, HEADS, None, True, {})
-        out = moved.run_with_mask(attention.attention_sage, sizes)
+        mask = add_sizes_to_mask(None, sizes, q.dtype)
+        out = AttentionCall(q, k, v, HEADS, mask, True, {}).run(attention.attention_sage)
     weights = SIZES ** torch.tensor(2.0).log()
     exact = compute_exactly(call, weights)
     torch.testing.assert_close(out.held.double(), exact, atol=4e-3, rtol=4e-3)

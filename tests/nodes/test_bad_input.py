@@ -7,12 +7,12 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from token_merge.nodes import NODES
 
-WITH_A_WINDOW = [
+WITH_A_RANGE = [
     node for node in NODES if "start_percent" in {item.id for item in node.GET_SCHEMA().inputs}
 ]
 
 
-def test_a_window_that_ends_before_it_starts(unet, token_merge, token_downsample):
+def test_a_percent_range_that_ends_before_it_starts(unet, token_merge, token_downsample):
     for node in (token_merge, token_downsample):
         with pytest.raises(ValueError, match=r"start_percent is 0.6, expected less than end_"):
             node(unet("SD15"), start_percent=0.6, end_percent=0.4)
@@ -51,11 +51,6 @@ def test_an_empty_batch_ends_as_in_plain_comfyui(name, unet, token_merge, denois
         denoise(token_merge(unet(name)), batch=0)
 
 
-def test_soft_weights_on_a_model_whose_keys_carry_positions(flux, token_merge):
-    with pytest.raises(ValueError, match=r"matching is 'toma', expected 'local', .* with Flux"):
-        token_merge(flux, matching="toma")
-
-
 def test_a_temporal_factor_below_one(flux, token_downsample):
     with pytest.raises(ValueError, match=r"temporal_factor is 0.5, expected 1.0 to 8.0"):
         token_downsample(flux, temporal_factor=0.5)
@@ -87,14 +82,14 @@ def test_a_local_window_that_is_not_offered(flux, token_downsample):
 
 
 @pytest.mark.parametrize("linked", ["start_percent", "end_percent"])
-@pytest.mark.parametrize("node", WITH_A_WINDOW)
+@pytest.mark.parametrize("node", WITH_A_RANGE)
 def test_a_percent_that_comes_over_a_link_is_checked_when_the_node_runs(node, linked):
     """Before, ComfyUI gives None for it."""
     inputs = {"start_percent": 0.6, "end_percent": 0.4, linked: None}
     assert node.validate_inputs(**inputs) is True
 
 
-@pytest.mark.parametrize("node", WITH_A_WINDOW)
+@pytest.mark.parametrize("node", WITH_A_RANGE)
 def test_a_start_after_the_end_is_refused_before_the_graph_runs(node):
     said = "start_percent is 0.6, expected less than end_percent, which is 0.4"
     assert node.validate_inputs(start_percent=0.6, end_percent=0.4).endswith(said)

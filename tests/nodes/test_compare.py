@@ -81,8 +81,25 @@ LATENTS = {
 }
 
 
-@pytest.mark.parametrize("latent", LATENTS.values(), ids=LATENTS)
-@pytest.mark.parametrize("changes", [{}, {"denoise": 0.6, "sampler_name": "euler_ancestral"}])
+OTHERS = {"denoise": 0.6, "sampler_name": "euler_ancestral"}
+
+
+@pytest.mark.parametrize(
+    ("latent", "changes"),
+    [
+        pytest.param(LATENTS["empty"], {}, id="empty"),
+        pytest.param(LATENTS["masked"], OTHERS, id="masked"),
+        *(
+            pytest.param(LATENTS[name], changes, id=name, marks=pytest.mark.thorough)
+            for name, changes in (
+                ("empty, for another VAE", {}),
+                ("batch", {}),
+                ("batch", OTHERS),
+                ("one of a batch", OTHERS),
+            )
+        ),
+    ],
+)
 def test_results_are_those_of_ksampler_bit_for_bit(latent, changes, unet, token_merge):
     model, patched = unet("SD15"), token_merge(unet("SD15"))
     given = dict(latent)
@@ -130,9 +147,9 @@ def test_the_report_holds_what_a_bug_report_needs(unet, token_merge):
     report = compare(unet("SD15"), token_merge(unet("SD15")))["report"]
     assert "x (" in report.splitlines()[0]
     for text in (
-        "Seconds per step: plain ",
+        "Seconds per step: unpatched ",
         "Difference of the latents: PSNR ",
-        "Peak memory: plain -, patched -, not measured on this device",
+        "Peak memory: unpatched -, patched -, not measured on this device",
         "Model: BaseModel, float32",
         "Latent: 1 x 4 x 16 x 16",
         "Sampling: 3 steps, cfg 4, euler, normal, denoise 1, seed 7",
@@ -165,9 +182,9 @@ def test_the_report_says_where_none_of_our_nodes_is_at_work(unet):
     assert "identical" not in report
 
 
-def test_the_report_says_where_our_nodes_are_on_the_plain_model_too(unet, token_merge):
+def test_the_report_says_where_our_nodes_are_on_the_original_model_too(unet, token_merge):
     report = compare(token_merge(unet("SD15"), ratio=0.2), token_merge(unet("SD15")))["report"]
-    assert "Token Merge on the plain model: " in report
+    assert "Token Merge on the original model: " in report
 
 
 def test_one_step_has_no_time(unet):

@@ -22,9 +22,12 @@ def model(
 @pytest.mark.parametrize(
     ("patched", "said"),
     [
-        ([[0.5], [0.4]], "Faster than plain: 2.22x (2.00 to 2.50). The two rounds do not agree"),
-        ([[0.5], [0.48]], "Faster than plain: 2.04x (2.00 to 2.08)"),
-        ([[1.1], [1.2]], "Slower than plain: 0.87x (0.83 to 0.91)"),
+        (
+            [[0.5], [0.4]],
+            "Faster than the original model: 2.22x (2.00 to 2.50). The two rounds do not agree",
+        ),
+        ([[0.5], [0.48]], "Faster than the original model: 2.04x (2.00 to 2.08)"),
+        ([[1.1], [1.2]], "Slower than the original model: 0.87x (0.83 to 0.91)"),
         ([[1.01], [0.95]], "No clear difference in speed: 1.02x (0.99 to 1.05)"),
         ([[1.0], []], "Speed was not measured: at least 2 steps are needed"),
     ],
@@ -37,7 +40,7 @@ def test_the_verdict_rests_on_both_rounds(patched, said):
 
 def test_a_node_that_acts_in_a_part_of_the_steps_is_judged_by_all_of_them():
     lines = describe_results(model([[1.0, 1.0, 1.0]] * 2), model([[0.4, 1.0, 1.0]] * 2))
-    assert "Seconds per step: plain 1 s, patched 0.8 s, 1.25x (1.25 to 1.25)" in lines
+    assert "Seconds per step: unpatched 1 s, patched 0.8 s, 1.25x (1.25 to 1.25)" in lines
 
 
 def test_psnr_takes_the_range_of_the_plain_latent_as_its_peak():
@@ -62,4 +65,4 @@ def test_the_difference_of_the_results_is_told(result, said):
 
 def test_peak_memory_is_told_where_it_was_measured():
     lines = describe_results(model([[1.0]] * 2, peak=2**32), model([[1.0]] * 2, peak=2**31))
-    assert "Peak memory: plain 4.00 GiB, patched 2.00 GiB, 50%" in lines
+    assert "Peak memory: unpatched 4.00 GiB, patched 2.00 GiB, 50%" in lines

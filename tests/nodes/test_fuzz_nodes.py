@@ -6,13 +6,14 @@ import re
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
+import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
 from hypothesis import given
 from support.fuzzing import SOAK, attempt, fuzzed
 from support.node_cases import KINDS, QUICK_KINDS, applied_inputs, sampling_cases, stacks
 from token_merge.nodes import NODES
-from token_merge.nodes.reduction_node import ReductionNode
+from token_merge.nodes.common import ReductionNode
 from torch import nn
 
 OURS = tuple(node for node in NODES if issubclass(node, ReductionNode))
@@ -34,12 +35,11 @@ def explain_refusal(error, nodes, case):
         return "a wrong value"
     if any(node.values["start_percent"] >= node.values["end_percent"] for node in nodes):
         return "no step in the window"
-    if case.kind.family and any(node.values.get("matching") == "toma" for node in nodes):
-        return "toma on a transformer"
     assert len(nodes) > 1
     return "two nodes for the same tokens"
 
 
+@pytest.mark.thorough
 @fuzzed(short=30, share=0.75)
 @given(stacks(OURS), sampling_cases(MODELS))
 def test_a_run_has_a_result_or_one_clear_error(nodes, case):
@@ -62,6 +62,7 @@ def test_a_run_has_a_result_or_one_clear_error(nodes, case):
     return SOAK.count("runs of the nodes", "sampled, reduced" if acted else "sampled, as plain")
 
 
+@pytest.mark.thorough
 @fuzzed(short=4, share=0.05)
 @given(applied_inputs(OURS).filter(lambda node: node.is_valid), sampling_cases(QUICK_KINDS))
 def test_a_comparison_has_a_report_or_the_error_of_plain(node, case):

@@ -72,22 +72,22 @@ MODELS = {
 }
 MERGE, DOWNSAMPLE = "token_merge", "token_downsample"
 GRAPHS = [
-    ("UNet", MERGE, {}, 6),
-    ("UNet", MERGE, {"target": "keys and values"}, 8),
-    ("UNet", MERGE, {"merge_cross_attention": True}, 6),
-    ("UNet", MERGE, {"merge_mlp": True}, 5),
-    ("UNet", DOWNSAMPLE, {}, 6),
+    pytest.param("UNet", MERGE, {"target": "keys and values"}, 8, marks=pytest.mark.thorough),
+    pytest.param("UNet", MERGE, {"merge_cross_attention": True}, 6, marks=pytest.mark.thorough),
+    pytest.param("UNet", MERGE, {"merge_mlp": True}, 5, marks=pytest.mark.thorough),
     ("UNet", DOWNSAMPLE, {"local_window": "8"}, 8),
-    ("Flux", MERGE, {}, 3),
-    ("Wan", DOWNSAMPLE, {}, 7),
+    pytest.param("Flux", DOWNSAMPLE, {}, 3, marks=pytest.mark.thorough),
+    pytest.param("Wan", MERGE, {}, 7, marks=pytest.mark.thorough),
 ]
 """Model, node, inputs, and graphs of each layer. docs/speed.md has them as a table."""
 MORE_GRAPHS = [
+    ("UNet", MERGE, {}, 6),
+    ("UNet", DOWNSAMPLE, {}, 6),
     ("UNet", MERGE, {"target": "queries, keys and values"}, 8),
     ("UNet", MERGE, {"target": "keys and values", "proportional_attention": False}, 6),
     ("UNet", DOWNSAMPLE, {"method": "stratified"}, 6),
-    ("Flux", DOWNSAMPLE, {}, 3),
-    ("Wan", MERGE, {}, 7),
+    ("Flux", MERGE, {}, 3),
+    ("Wan", DOWNSAMPLE, {}, 7),
 ]
 """The same, for the long form: other settings start the same hooks."""
 
@@ -97,13 +97,12 @@ def pytest_generate_tests(metafunc):
     if "inputs" in metafunc.fixturenames:
         graphs = [*GRAPHS, *MORE_GRAPHS] if long else GRAPHS
         metafunc.parametrize(("name", "node_name", "inputs", "of_each_layer"), graphs)
-    elif "of_each_layer" in metafunc.fixturenames:
-        deep = [("UNet", 8), ("Flux", 3), ("Wan", 7)]
-        metafunc.parametrize(("name", "of_each_layer"), deep if long else deep[:1])
+    elif "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", MODELS if long else ["UNet"])
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_call_of_a_plain_model_is_one_graph(name):
+@pytest.mark.thorough
+def test_a_call_of_an_unpatched_model_is_one_graph(name):
     counter = GraphCounter()
     MODELS[name].sample(compiled(MODELS[name].build(1), counter), steps=2)
     assert counter.runs == 2
@@ -118,7 +117,9 @@ def test_each_layer_is_few_graphs(name, node_name, inputs, of_each_layer, reques
     assert counter.runs <= 2 * (model.around + of_each_layer * model.layers)
 
 
-def test_twice_the_layers_are_no_more_graphs_each(name, of_each_layer, token_merge):
+@pytest.mark.thorough
+def test_twice_the_layers_are_no_more_graphs_each(name, token_merge):
     model, counter = MODELS[name], GraphCounter()
+    of_each_layer = {"UNet": 8, "Flux": 3, "Wan": 7}[name]
     model.sample(compiled(token_merge(model.build(2)), counter), steps=1)
     assert counter.runs <= model.around + of_each_layer * 2 * model.layers

@@ -24,7 +24,6 @@ def find_installed(model, denoise) -> set[str]:
         ({"target": "queries"}, RESTORED),
         ({"target": "keys and values"}, {*RESTORED, OVERRIDE}),
         ({"target": "keys and values", "proportional_attention": False}, RESTORED),
-        ({"matching": "toma"}, RESTORED),
         ({"merge_cross_attention": True}, {*RESTORED, *CROSS, OVERRIDE}),
         ({"start_percent": 0.5}, {*RESTORED, OVERRIDE}),
     ],

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from comfy.patcher_extension import WrappersMP
-from token_merge.nodes.hooks import planner
+from token_merge.nodes.hooks.attention import plan_attention
 
 
 class InterruptedError(Exception):
@@ -28,9 +28,9 @@ def test_a_run_that_was_interrupted_reports_nothing(name, when, unet, token_merg
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])
 def test_an_error_in_planning_is_raised(name, unet, token_merge, denoise, monkeypatch):
-    def plan_parts(*args):
+    def plan_layer(*args):
         raise ValueError("a defect")
 
-    monkeypatch.setattr(planner, "plan_parts", plan_parts)
+    monkeypatch.setattr(plan_attention, "plan_layer", plan_layer)
     with pytest.raises(ValueError, match="a defect"):
         denoise(token_merge(unet(name)))

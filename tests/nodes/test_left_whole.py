@@ -6,8 +6,8 @@ import pytest
 import torch
 from comfy_extras.nodes_model_downscale import PatchModelAddDownscale
 from support.installed_patches import watch_installed
-from token_merge.nodes.hooks import planner
-from token_merge.tome_core import layer_size
+from token_merge.nodes.hooks.attention import plan_attention
+from token_merge.tome_core import layer as layer_size
 
 STEPS = 4
 
@@ -16,13 +16,13 @@ STEPS = 4
 def planned(monkeypatch):
     """Who drew in each layer that was planned so far."""
     found = []
-    plan_parts = planner.plan_parts
+    plan_layer = plan_attention.plan_layer
 
-    def note(settings, layer, parts):
-        found.append(layer.draws.identity)
-        return plan_parts(settings, layer, parts)
+    def note(settings, targets, layer, draws, tokens):
+        found.append(draws.identity)
+        return plan_layer(settings, targets, layer, draws, tokens)
 
-    monkeypatch.setattr(planner, "plan_parts", note)
+    monkeypatch.setattr(plan_attention, "plan_layer", note)
     return found
 
 

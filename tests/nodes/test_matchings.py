@@ -6,8 +6,8 @@ import weakref
 import pytest
 import torch
 from comfy.ldm.modules.attention import FeedForward
-from token_merge.nodes.hooks import planner
-from token_merge.tome_core.merge_settings import MATCHINGS
+from token_merge.nodes.hooks.attention import plan_attention
+from token_merge.tome_core.merging.settings import MATCHINGS
 
 
 @pytest.mark.parametrize("matching", MATCHINGS)
@@ -27,14 +27,14 @@ def test_every_matching_runs_and_reduces(matching, size, unet, tome, denoise, at
 def plans(monkeypatch):
     """Weak references to every plan that is made."""
     made = []
-    plan_parts = planner.plan_parts
+    plan_layer = plan_attention.plan_layer
 
     def note(*args):
-        plans = plan_parts(*args)
+        plans = plan_layer(*args)
         made.extend(map(weakref.ref, plans.values()))
         return plans
 
-    monkeypatch.setattr(planner, "plan_parts", note)
+    monkeypatch.setattr(plan_attention, "plan_layer", note)
     return made
 
 

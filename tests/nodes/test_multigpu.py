@@ -18,9 +18,27 @@ from support.two_devices import (
     split,
 )
 
-EVERY_NAME = pytest.mark.parametrize("name", ["SD15", "Flux"])
-EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=str)
-# Heun asks twice at each noise level but the first, so there are more turns than steps.
+TRIED = [
+    ("Flux", "merge"),
+    ("SD15", "downsample"),
+    ("Flux", "local window"),
+    ("SD15", "merged keys"),
+    ("SD15", "every option"),
+    ("Flux", "every option"),
+]
+BY_NAME = {str(mode): mode for mode in MODES}
+CASES = pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param(
+            *(name, BY_NAME[mode]),
+            id=f"{name}-{mode}",
+            marks=() if (name, mode) == TRIED[0] else pytest.mark.thorough,
+        )
+        for name, mode in TRIED
+    ],
+)
+# Heun asks twice at each noise level but the first, so there are more draws than steps.
 STEPS = {"steps": 3, "sampler": "heun"}
 
 
@@ -45,8 +63,7 @@ def apart(monkeypatch, denoise):
     return run
 
 
-@EVERY_NAME
-@EVERY_MODE
+@CASES
 def test_two_devices_give_the_picture_and_the_report_of_one(
     name, mode, model, apart, denoise, messages
 ):
@@ -66,8 +83,7 @@ def test_two_devices_give_the_picture_and_the_report_of_one(
     assert not torch.equal(expected, apart(model, **STEPS))
 
 
-@EVERY_NAME
-@EVERY_MODE
+@CASES
 def test_nothing_of_one_device_reaches_the_other(name, mode, model, apart, denoise, monkeypatch):
     ours, crossings = mode.put_on(model), []
     expected = apart(ours, steps=2)
@@ -79,10 +95,10 @@ def test_nothing_of_one_device_reaches_the_other(name, mode, model, apart, denoi
 
 @pytest.mark.parametrize("name", ["SD15"])
 def test_an_error_in_a_thread_stops_the_run(model, token_merge, denoise, messages, monkeypatch):
-    def plan_parts(*args):
+    def plan_layer(*args):
         raise ValueError("a defect")
 
-    monkeypatch.setattr("token_merge.nodes.hooks.planner.plan_parts", plan_parts)
+    monkeypatch.setattr("token_merge.nodes.hooks.attention.plan_attention.plan_layer", plan_layer)
     with pytest.raises(ValueError, match="a defect"):
         denoise(split(token_merge(model)))
     assert messages() == []

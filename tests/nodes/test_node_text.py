@@ -9,11 +9,10 @@ import pytest
 from comfy.model_management import InterruptProcessingException
 from comfy_api.latest import io
 from support.small_models import UNREACHED
-from token_merge.nodes.hooks import reporting
-from token_merge.nodes.hooks.page import write_on_node
-from token_merge.nodes.hooks.registry import attach, listen
+from token_merge.nodes.hooks.attach import attach, listen
+from token_merge.nodes.hooks.run import node_text
+from token_merge.nodes.hooks.run.node_text import write_on_node
 from token_merge.tome_core import DownsampleSettings, MergeSettings
-from token_merge.tome_core.schedule import PercentWindow
 
 
 class Written(list):
@@ -42,29 +41,15 @@ def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
     denoise(attach(model, DownsampleSettings(), "5:2"))
     (first, merged), (second, downsampled) = written
     assert (first, second) == ("4", "5:2")
-    assert merged.startswith("3 layers: 256 tokens, attention computes 128 queries; ")
-    assert downsampled.startswith("3 layers: 256 tokens, attention reads 64 keys; ")
-    assert all(text.endswith(" s per step") for _, text in written)
+    assert merged == "3 layers: 256 tokens, attention computes 128 queries"
+    assert downsampled == "3 layers: 256 tokens, attention reads 64 keys"
 
 
-def test_exact_steps_of_the_same_run_are_what_a_speed_up_is_told_against(unet, denoise, written):
-    window = PercentWindow(0.5, 1.0)
-    denoise(attach(unet("SD15"), MergeSettings(window=window), "4"), steps=6)
-    ((_, text),) = written
-    assert "x as fast in 3 steps as in 2 steps without our nodes" in text
-
-
-def test_without_exact_steps_no_speed_up_is_told(unet, denoise, written):
-    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=4)
-    assert "as fast" not in written[0][1]
-
-
-def test_a_long_run_tells_how_far_it_is(unet, denoise, written, monkeypatch):
-    monkeypatch.setattr(reporting, "SECONDS_BETWEEN", 0.0)
-    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3)
-    steps = [text.split("; ")[-1] for _, text in written[:-1]]
-    assert steps == ["step 1 of 3", "step 2 of 3", "step 3 of 3"]
-    assert "3 layers: 256 tokens" in written[1][1]
+def test_a_long_run_tells_meanwhile_what_was_done_so_far(unet, denoise, written, monkeypatch):
+    monkeypatch.setattr(node_text, "SECONDS_BETWEEN", 0.0)
+    denoise(attach(unet("SD15"), MergeSettings(target="queries"), "4"), steps=3)
+    done = "3 layers: 256 tokens, attention computes 204 queries"
+    assert [text for _, text in written] == ["", done, done, done]
 
 
 def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from token_merge.nodes.hooks import reporting, sampling_run
-from token_merge.nodes.hooks.turns import Turns
+from token_merge.nodes.hooks.run import node_text, wrappers
+from token_merge.nodes.hooks.run.draw_index import DrawIndex
+from token_merge.tome_core.schedule import PercentRange
 
 STEPS = 6
 
@@ -12,13 +13,13 @@ STEPS = 6
 def reads(monkeypatch):
     """The noise levels that were read so far."""
     found = []
-    find_step = sampling_run.find_step
+    find_step = wrappers.find_step
 
     def note(sigma, sigmas):
         found.append(sigma)
         return find_step(sigma, sigmas)
 
-    monkeypatch.setattr(sampling_run, "find_step", note)
+    monkeypatch.setattr(wrappers, "find_step", note)
     return found
 
 
@@ -30,7 +31,7 @@ def test_with_the_defaults_it_is_not_read(sampler, unet, token_merge, denoise, r
 
 @pytest.mark.parametrize(
     "inputs",
-    [{"start_percent": 0.2}, {"end_percent": 0.9}, {"refresh_steps": 2}],
+    [{"start_percent": 0.2}, {"end_percent": 0.9}],
     ids=lambda inputs: next(iter(inputs)),
 )
 def test_it_is_read_once_a_call_where_an_input_asks_for_it(
@@ -41,10 +42,10 @@ def test_it_is_read_once_a_call_where_an_input_asks_for_it(
     assert reads == sorted(reads, reverse=True)
 
 
-def test_it_is_read_from_the_first_leap_of_the_schedule_on(
+def test_it_is_read_from_the_first_long_step_of_the_schedule_on(
     unet, token_merge, denoise, reads, monkeypatch
 ):
-    monkeypatch.setattr(sampling_run, "find_leaps", lambda _: frozenset({4}))
+    monkeypatch.setattr(wrappers, "find_long_steps", lambda _: frozenset({4}))
     denoise(token_merge(unet("SD15")), steps=STEPS, scheduler="simple")
     assert len(reads) == 2
 
@@ -55,33 +56,33 @@ def test_what_is_told_meanwhile_does_not_change_the_picture(
     model = token_merge(unet("SD15"))
     pictures = [denoise(model, steps=STEPS, scheduler="simple")]
     assert not reads
-    monkeypatch.setattr(reporting, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(node_text, "SECONDS_BETWEEN", 0.0)
     pictures.append(denoise(model, steps=STEPS, scheduler="simple"))
-    assert len(reads) == STEPS
+    assert not reads
     assert torch.equal(*pictures)
 
 
-def test_whether_it_is_read_does_not_change_the_picture(unet, token_merge, denoise, monkeypatch):
-    model = token_merge(unet("SD15"))
+def test_whether_it_is_read_does_not_change_the_picture(flux, token_merge, denoise, monkeypatch):
+    model = token_merge(flux)
     for sampler in ("euler", "heun", "dpm_2_ancestral"):
         pictures = [denoise(model, steps=STEPS, sampler=sampler)]
         with monkeypatch.context() as patching:
-            patching.setattr(sampling_run, "_needs_sigma", lambda *_: True)
+            patching.setattr(PercentRange, "is_whole", False)
             pictures.append(denoise(model, steps=STEPS, sampler=sampler))
         assert torch.equal(*pictures)
 
 
-def test_turns_go_on_where_no_noise_level_is_known():
-    turns = Turns(before=3)
-    assert [turns.count(prediction, None, None) for prediction in (1, 1, 2, 3)] == [3, 3, 4, 5]
-    assert turns.origin == ()
-    assert not turns.needs_sigma(1)
+def test_indices_go_on_where_no_noise_level_is_known():
+    index = DrawIndex(before=3)
+    assert [index.count(prediction, None, None) for prediction in (1, 1, 2, 3)] == [3, 3, 4, 5]
+    assert index.origin == ()
+    assert not index.needs_sigma(1)
 
 
 @pytest.mark.parametrize(
-    ("turns", "prediction"),
-    [(Turns(before=0), 0), (Turns(), 1), (Turns(frozenset({2}), 0), 3)],
-    ids=["no prediction begins", "what came before is not known", "a leap may come"],
+    ("index", "prediction"),
+    [(DrawIndex(before=0), 0), (DrawIndex(), 1), (DrawIndex(frozenset({2}), 0), 3)],
+    ids=["no prediction begins", "what came before is not known", "a long step may come"],
 )
-def test_some_turns_depend_on_the_noise_level(turns, prediction):
-    assert turns.needs_sigma(prediction)
+def test_some_indices_depend_on_the_noise_level(index, prediction):
+    assert index.needs_sigma(prediction)

@@ -10,11 +10,36 @@ from support.gpu_tensor import GpuTensor
 from support.other_device import DEVICE, OtherDevice
 from support.other_device_run import check_stays, put_on_other_device, run_on_both
 from support.settings_tried import DOWNSAMPLE, MERGE, ON_UNETS
-from token_merge.tome_core import payoff, window_planning
+from token_merge.tome_core import layer
+from token_merge.tome_core.windows import planning as window_planning
+
+ON_SD15 = {
+    *("default", "global", "k-th", "random", "queries", "keys and values"),
+    *("stratified", "window", "stratified window", "bilinear", "area", "max"),
+}
+ON_SDXL = {"default", "window"}
+"""UNets take longer than a transformer, and compute much as it does."""
 
 
-@pytest.mark.parametrize("model", ["SD15", "SDXL", "Flux"])
-@pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
+def try_each(settings):
+    slow = pytest.mark.thorough
+    cases = [
+        *(("Flux", name, ()) for name in settings),
+        *(
+            ("SD15", name, () if name == "default" else slow)
+            for name in settings
+            if name in ON_SD15
+        ),
+        *(("SDXL", name, slow) for name in settings if name in ON_SDXL),
+    ]
+    parameters = [
+        pytest.param(model, settings[name], id=f"{model}-{name}", marks=marks)
+        for model, name, marks in cases
+    ]
+    return pytest.mark.parametrize(("model", "inputs"), parameters)
+
+
+@try_each(MERGE)
 def test_merging_stays_on_its_device(model, inputs, unet, token_merge, denoise, monkeypatch):
     sample = partial(denoise, size=(32, 32), steps=1)
     check_stays(run_on_both(token_merge(unet(model), **inputs), sample, monkeypatch))
@@ -26,8 +51,7 @@ def test_what_merges_in_unets_alone_does_too(inputs, unet, token_merge, denoise,
     check_stays(run_on_both(token_merge(unet("SD15"), **inputs), sample, monkeypatch))
 
 
-@pytest.mark.parametrize("model", ["SD15", "SDXL", "Flux"])
-@pytest.mark.parametrize("inputs", DOWNSAMPLE.values(), ids=DOWNSAMPLE)
+@try_each(DOWNSAMPLE)
 def test_downsampling_stays_on_its_device(
     model, inputs, unet, token_downsample, denoise, monkeypatch
 ):
@@ -35,13 +59,13 @@ def test_downsampling_stays_on_its_device(
     check_stays(run_on_both(token_downsample(unet(model), **inputs), sample, monkeypatch))
 
 
-@pytest.mark.parametrize("model", ["SD15", "Flux"])
+@pytest.mark.parametrize("model", [pytest.param("SD15", marks=pytest.mark.thorough), "Flux"])
 def test_both_together_do_too(model, unet, token_merge, token_downsample, denoise, monkeypatch):
     both = token_downsample(token_merge(unet(model), target="queries"))
     check_stays(run_on_both(both, partial(denoise, size=(32, 32), steps=1), monkeypatch))
 
 
-def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
+def test_a_gpu_reduces_no_few_tokens_unless_a_window_is_asked_for(
     flux, token_downsample, denoise, messages, monkeypatch
 ):
     sample = partial(denoise, size=(40, 40), steps=1)
@@ -57,7 +81,7 @@ def test_a_gpu_leaves_few_tokens_whole_unless_a_window_is_asked_for(
 def test_a_gpu_merges_no_few_tokens(unet, token_merge, denoise, messages, monkeypatch):
     sample = partial(denoise, size=(32, 31), steps=1)
     model = put_on_other_device(token_merge(unet("SD15")), monkeypatch)
-    monkeypatch.setattr(payoff, "LEAST_FLOPS", {"merging": 3e11})
+    monkeypatch.setattr(layer, "LEAST_FLOPS", {"merging": 3e11})
     sample(model)
     assert "992 tokens are too few for merging to pay on this GPU" in messages()[0]
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 from support.unet_sampling import sample
-from token_merge.nodes.hooks import attention_call
+from token_merge.nodes.hooks.attention import backend
 
 
 @pytest.fixture(params=["merge", "downsample"])
@@ -18,7 +18,7 @@ def node(request, token_merge, token_downsample):
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
-    monkeypatch.setattr(attention_call, "masks_are_free", lambda device: False)
+    monkeypatch.setattr(backend, "masks_are_free", lambda device: False)
 
 
 @pytest.mark.parametrize("target", ["queries, keys and values", "keys and values"])

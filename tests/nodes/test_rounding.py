@@ -17,13 +17,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.exact_attention import Shape, attend_reduced
-from token_merge.tome_core import (
-    DownsampleSettings,
-    MergeSettings,
-    Stream,
-    TokenGrid,
-    attention_kernels,
-)
+from token_merge.tome_core import DownsampleSettings, MergeSettings, Stream, TokenGrid
+from token_merge.tome_core.attention import partial as attention_kernels
 
 SHORT = {"32 x 32 tokens, 128 channels": Shape(Stream(TokenGrid(32, 32), 64), 1, 128)}
 LONG = {

@@ -13,15 +13,12 @@ from itertools import pairwise
 import pytest
 from support.other_device_run import record_operations
 
-MODELS = pytest.mark.parametrize("model", ["SD15", "Flux"])
-
 # Nothing here is drawn: not even the numbers that our code hands to an operation change.
 MERGE = {
     "first of each cell": {"random_destinations": False},
     "k-th": {"matching": "k-th"},
     "MLP": {"random_destinations": False, "merge_mlp": True, "merge_cross_attention": True},
 }
-ON_UNETS = {"toma": {"matching": "toma"}}
 DOWNSAMPLE = {
     "nearest-exact": {"method": "nearest-exact"},
     "area": {"method": "area"},
@@ -58,35 +55,39 @@ def _forget(operation, is_key):
     return replace(operation, numbers=()) if is_key else operation
 
 
-@MODELS
-@pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        pytest.param("SD15", MERGE["MLP"], id="SD15-MLP"),
+        *(pytest.param("Flux", MERGE[name], id=f"Flux-{name}") for name in MERGE if name != "MLP"),
+    ],
+)
 def test_merging_without_draws_is_the_same(model, inputs, unet, tome, denoise, monkeypatch):
     check_same(tome(unet(model), **inputs), denoise, monkeypatch, drawn=False)
 
 
-@pytest.mark.parametrize("inputs", ON_UNETS.values(), ids=ON_UNETS)
-def test_so_is_what_merges_in_unets_alone(inputs, unet, tome, denoise, monkeypatch):
-    check_same(tome(unet("SD15"), **inputs), denoise, monkeypatch, drawn=False)
-
-
-@MODELS
 @pytest.mark.parametrize("inputs", DOWNSAMPLE.values(), ids=DOWNSAMPLE)
 def test_downsampling_without_draws_is_the_same(
-    model, inputs, unet, token_downsample, denoise, monkeypatch
+    inputs, unet, token_downsample, denoise, monkeypatch
 ):
-    check_same(token_downsample(unet(model), **inputs), denoise, monkeypatch, drawn=False)
+    check_same(token_downsample(unet("Flux"), **inputs), denoise, monkeypatch, drawn=False)
 
 
-@MODELS
-@pytest.mark.parametrize("inputs", DRAWN_MERGE.values(), ids=DRAWN_MERGE)
+def try_each(settings, on_unet):
+    """On a transformer; and one of them on a UNet, which takes longer."""
+    slow = pytest.param("SD15", settings[on_unet], id=f"SD15-{on_unet}", marks=pytest.mark.thorough)
+    cases = (pytest.param("Flux", settings[name], id=f"Flux-{name}") for name in settings)
+    return pytest.mark.parametrize(("model", "inputs"), [*cases, slow])
+
+
+@try_each(DRAWN_MERGE, on_unet="random")
 def test_of_merging_with_draws_only_their_key_changes(
     model, inputs, unet, token_merge, denoise, monkeypatch
 ):
     check_same(token_merge(unet(model), **inputs), denoise, monkeypatch, drawn=True)
 
 
-@MODELS
-@pytest.mark.parametrize("inputs", DRAWN_DOWNSAMPLE.values(), ids=DRAWN_DOWNSAMPLE)
+@try_each(DRAWN_DOWNSAMPLE, on_unet="window")
 def test_of_downsampling_with_draws_only_their_place_changes(
     model, inputs, unet, token_downsample, denoise, monkeypatch
 ):

@@ -12,15 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.every_mode import MODELS, MODES, hash_picture, reduce, sample
+from support.every_mode import CASES, hash_picture, reduce, sample
 from support.modes import DOWNSAMPLE
 from support.unets import build_unet
 
 from benchmarks import ours
 
 TESTS = Path(__file__).parents[1]
-EVERY_MODE = pytest.mark.parametrize("mode", MODES)
-EVERY_MODEL = pytest.mark.parametrize("name", MODELS)
+SLOW = pytest.mark.thorough
+EVERY_CASE = pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param(name, mode, marks=() if name == "Flux" or mode == "merge" else SLOW)
+        for name, mode in CASES
+    ],
+)
 
 BESIDE_PLAIN = 4.0
 """Most difference of a picture that was computed in other batches, as a multiple of plain's own
@@ -41,18 +47,14 @@ def sample_once(name, mode, pictures):
 
 
 def hash_once():
-    return {
-        name: {mode: hash_picture(sample_once(name, mode, FIRST)) for mode in MODES}
-        for name in MODELS
-    }
+    return [hash_picture(sample_once(*case, FIRST)) for case in CASES]
 
 
 def read_random_states():
     return torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()
 
 
-@EVERY_MODEL
-@EVERY_MODE
+@EVERY_CASE
 def test_every_run_gives_the_same_picture_and_moves_no_random_state(name, mode, request):
     model = reduce(name, mode)
     first = hash_picture(sample_once(name, mode, FIRST))
@@ -62,11 +64,12 @@ def test_every_run_gives_the_same_picture_and_moves_no_random_state(name, mode, 
     assert read_random_states() == before
 
 
+@SLOW
 def test_every_mode_has_a_picture_of_its_own():
-    for of_model in hash_once().values():
-        assert len({*of_model.values()}) == len(MODES)
+    assert len({*hash_once()}) == len(CASES)
 
 
+@SLOW
 def test_another_process_gives_the_same_pictures():
     """It also has another seed of Python's hashes, by which sets are ordered."""
     code = "import conftest; from support.every_mode import main; main()"
@@ -94,14 +97,13 @@ def find_difference(found, expected):
     return ((found - expected).norm() / expected.norm()).item()
 
 
-@EVERY_MODEL
-@EVERY_MODE
+@EVERY_CASE
 @pytest.mark.parametrize("differ", [differ_apart, differ_singly])
 def test_other_batches_change_the_picture_as_little_as_in_plain(differ, name, mode):
     assert differ(name, mode) <= max(BESIDE_PLAIN * differ(name, "plain"), ROUNDING)
 
 
-@EVERY_MODEL
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
 @pytest.mark.parametrize("window", ["off", "8"])
 def test_another_seed_changes_the_picture_by_far_more_than_rounding(name, window):
     """Else the test above could not see keys that were drawn otherwise."""
@@ -112,11 +114,11 @@ def test_another_seed_changes_the_picture_by_far_more_than_rounding(name, window
 
 
 @pytest.fixture(scope="module", autouse=True)
-def differences():
-    """They are printed at the end, as a range over the modes."""
+def differences(request):
+    """They are printed at the end of the long form, as a range over the modes."""
     yield
     for differ in (differ_apart, differ_singly):
-        for name in MODELS:
+        for name in ("SD15", "Flux") if request.config.option.long else ():
             plain = differ(name, "plain")
-            ours = [differ(name, mode) for mode in MODES if mode != "plain"]
+            ours = [differ(*case) for case in CASES if case[0] == name and case[1] != "plain"]
             print(f"{differ.__name__} {name}: {plain:.1e}, {min(ours):.1e} to {max(ours):.1e}")

@@ -12,6 +12,7 @@ import torch
 from support.attention_kernels import install_kernels, use_attention
 from support.one_head import compute_one_head_at_a_time
 from support.other_device_run import put_on_other_device
+from support.pairs import cover_pairs
 from support.small_models import VIDEOS, SampleRequest
 from support.unet_sampling import sample
 from support.unets import build_unet
@@ -157,34 +158,40 @@ def check(reduce, expect, monkeypatch, messages):
     return compare
 
 
-@pytest.mark.parametrize("name", ["SD15", "Flux", "Wan"])
-@pytest.mark.parametrize("setting", SETTINGS)
+def can_be(_, name, setting, heads):
+    """Heads are computed one at a time in transformers alone, and without a local window."""
+    return heads == TOGETHER or not (name.startswith("SD15") or setting == "window")
+
+
+TOGETHER, ONE_AT_A_TIME = HEADS = ("all heads together", "one head at a time")
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    "function",
-    [
-        "attention_pytorch",
-        "attention_xformers",
-        "attention_basic",
-        "attention_split",
-        "attention_sub_quad",
-        "ignores scale",
-        "refuses masks",
-    ],
+    ("function", "name", "setting", "heads"),
+    cover_pairs(
+        [
+            "attention_pytorch",
+            "attention_xformers",
+            "attention_basic",
+            "attention_split",
+            "attention_sub_quad",
+            "ignores scale",
+            "refuses masks",
+        ],
+        ["SD15", "Flux", "Wan"],
+        SETTINGS,
+        HEADS,
+        possible=can_be,
+    ),
 )
-def test_single_precision(function, name, setting, check):
+def test_single_precision(function, name, setting, heads, check, monkeypatch):
+    if heads == ONE_AT_A_TIME:
+        compute_one_head_at_a_time(monkeypatch)
     check(function, name, setting, torch.float32)
 
 
-@pytest.mark.parametrize("name", ["SD15 wide", "Flux wide"])
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_a_function_with_two_head_sizes_gets_no_other(name, setting, check):
-    check("64 and 128 only", name, setting, torch.float32)
-
-
-@pytest.mark.parametrize("name", ["SD15 wide", "Flux wide", "Wan"])
-@pytest.mark.parametrize("setting", ["merge", "interleaved", "window"])
-@pytest.mark.parametrize(
-    ("function", "dtype"),
+HALF = cover_pairs(
     [
         ("attention_pytorch", torch.float16),
         ("attention_xformers", torch.bfloat16),
@@ -194,25 +201,29 @@ def test_a_function_with_two_head_sizes_gets_no_other(name, setting, check):
         ("attention_sage of a fork", torch.bfloat16),
         ("attention3_sage", torch.bfloat16),
     ],
+    ["SD15 wide", "Flux wide", "Wan"],
+    ["merge", "interleaved", "window"],
+    HEADS,
+    possible=can_be,
 )
-def test_half_precision(function, dtype, name, setting, check):
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "setting", "heads"),
+    [
+        pytest.param(*case, marks=pytest.mark.thorough if "SD15 wide" in case else ())
+        for case in HALF
+    ],
+    ids=str,
+)
+def test_half_precision(of, name, setting, heads, check, monkeypatch):
+    if heads == ONE_AT_A_TIME:
+        compute_one_head_at_a_time(monkeypatch)
+    function, dtype = of
     check(function, name, setting, dtype)
 
 
-@pytest.mark.parametrize("setting", [each for each in SETTINGS if each != "window"])
-@pytest.mark.parametrize(
-    ("function", "dtype"),
-    [
-        ("attention_pytorch", torch.float32),
-        ("attention_xformers", torch.float32),
-        ("attention_basic", torch.float32),
-        ("attention_split", torch.float32),
-        ("attention_sub_quad", torch.float32),
-        ("attention_flash", torch.float16),
-        ("attention_sage", torch.float16),
-        ("attention3_sage", torch.bfloat16),
-    ],
-)
-def test_one_head_at_a_time(function, dtype, setting, check, monkeypatch):
-    compute_one_head_at_a_time(monkeypatch)
-    check(function, "Flux", setting, dtype)
+@pytest.mark.parametrize("name", ["SD15 wide", "Flux wide"])
+@pytest.mark.parametrize("setting", ["merge", "interleaved", "window"])
+def test_a_function_with_two_head_sizes_gets_no_other(name, setting, check):
+    check("64 and 128 only", name, setting, torch.float32)

@@ -6,11 +6,15 @@ import pytest
 import torch
 from comfy.model_sampling import ModelSamplingDiscreteFlow
 from comfy.samplers import KSAMPLER, calculate_sigmas
-from token_merge.nodes.hooks.model_call import ModelCall
+from token_merge.nodes.hooks.run.state import ModelCall
 from token_merge.tome_core.schedule import count_steps_before, find_share_left
 
+SLOW = pytest.mark.thorough
 
-@pytest.fixture(params=["merge", "stratified", "interleaved"])
+
+@pytest.fixture(
+    params=["merge", *(pytest.param(x, marks=SLOW) for x in ("stratified", "interleaved"))]
+)
 def model(request, unet, token_merge, token_downsample):
     if request.param == "merge":
         return token_merge(unet("SD15"))
@@ -19,39 +23,46 @@ def model(request, unet, token_merge, token_downsample):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What each layer drew from: identity and turn, in order."""
+    """What each layer drew from: identity and index, in order."""
     found = []
     make_draws = ModelCall.make_draws
 
     def note(call, seed, of, device):
         draws = make_draws(call, seed, of, device)
-        found.append((draws.identity, draws.turn))
+        found.append((draws.identity, draws.index))
         return draws
 
     monkeypatch.setattr(ModelCall, "make_draws", note)
     return found
 
 
-def test_a_run_goes_on_by_one_turn_in_each_step(model, denoise, drawn):
+def test_a_run_goes_on_by_one_index_in_each_step(model, denoise, drawn):
     denoise(model, steps=4, scheduler="simple")
     of_a_step = len(drawn) // 4
     assert len({identity for identity, _ in drawn}) == of_a_step
-    assert list(dict.fromkeys(turn for _, turn in drawn)) == [0, 1, 2, 3]
+    assert list(dict.fromkeys(index for _, index in drawn)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "ends"),
-    [("simple", (2, 4)), ("simple", (2, 6)), ("simple", (2, 4, 6)), ("karras", (3, 6))],
+    ("model", "scheduler", "ends"),
+    [
+        ("merge", "simple", (2, 4)),
+        pytest.param("merge", "karras", (3, 6), marks=SLOW),
+        pytest.param("stratified", "simple", (2, 4, 6), marks=SLOW),
+        pytest.param("interleaved", "simple", (2, 4, 6), marks=SLOW),
+        pytest.param("interleaved", "karras", (3, 6), marks=SLOW),
+    ],
+    indirect=["model"],
 )
 def test_the_parts_of_a_schedule_go_on_from_each_other(model, denoise, scheduler, ends):
     """As with models that come in two parts, each for some of the steps."""
     steps = ends[-1]
-    whole = denoise(model, steps=steps, scheduler=scheduler)
+    at_once = denoise(model, steps=steps, scheduler=scheduler)
     found = denoise(model, steps=steps, scheduler=scheduler, last_step=ends[0])
     for start, end in pairwise(ends):
         rest = {"latent": found, "disable_noise": True, "start_step": start, "last_step": end}
         found = denoise(model, steps=steps, scheduler=scheduler, **rest)
-    torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found, at_once, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("scheduler", ["simple", "sgm_uniform", "normal"])
@@ -69,8 +80,8 @@ def test_a_step_that_is_much_longer_than_the_one_before_draws_the_same(model, de
     """The last but one of the "normal" schedule: 0.93 to 0.03, after 2.92 to 0.93."""
     denoise(model, steps=4, scheduler="normal")
     of_a_step = len(drawn) // 4
-    turns = [turn for _, turn in drawn[::of_a_step]]
-    assert turns == [0, 1, 1, 2]
+    indices = [index for _, index in drawn[::of_a_step]]
+    assert indices == [0, 1, 1, 2]
 
 
 def test_passes_of_one_step_do_not_draw_the_same(model, denoise, drawn):
@@ -80,7 +91,7 @@ def test_passes_of_one_step_do_not_draw_the_same(model, denoise, drawn):
         if latent is not None:
             options |= {"disable_noise": True, "latent": latent}
         latent = denoise(model, steps=4, **options)
-    assert {turn for _, turn in drawn} == {0}
+    assert {index for _, index in drawn} == {0}
     assert len({identity[:2] for identity, _ in drawn}) == 4
 
 

@@ -4,10 +4,8 @@ import inspect
 
 import pytest
 import torch
-from token_merge.nodes.token_downsample import TokenDownsample
-from token_merge.nodes.token_downsample_advanced import TokenDownsampleAdvanced
-from token_merge.nodes.token_merge import TokenMerge
-from token_merge.nodes.token_merge_advanced import TokenMergeAdvanced
+from token_merge.nodes.token_downsample import TokenDownsample, TokenDownsampleAdvanced
+from token_merge.nodes.token_merge import TokenMerge, TokenMergeAdvanced
 
 PAIRS = pytest.mark.parametrize(
     ("simple", "advanced"),

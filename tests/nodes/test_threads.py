@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import Barrier, get_ident
 
 import pytest
 import torch
 from support.at_once import keep_together, run_at_once
 from support.modes import MODES, PLAIN
-from token_merge.nodes.hooks.model_call import Run
-from token_merge.nodes.hooks.run_report import RunReport
-from token_merge.nodes.hooks.step_clock import StepClock
-from token_merge.nodes.hooks.turns import Turns
-from token_merge.tome_core.merge_settings import MergeSettings
+from token_merge.nodes.hooks.run.draw_index import DrawIndex
+from token_merge.nodes.hooks.run.report import RunReport
+from token_merge.tome_core.merging.settings import MergeSettings
 
-CASES = [(mode, 1) for mode in (PLAIN, *MODES)] + [(MODES[-1], 2)]
-"""Modes, each with the number of clones on which two runs go at once."""
+BY_NAME = {str(mode): mode for mode in (PLAIN, *MODES)}
 
 
-@pytest.fixture(params=["SD15", "Flux"])
-def model(request, unet):
-    return unet(request.param)
-
-
-@pytest.mark.parametrize(("mode", "clones"), CASES, ids=str)
-def test_two_runs_at_once_are_as_one_after_the_other(mode, clones, model, denoise, messages):
-    reduced = mode.put_on(model)
+@pytest.mark.parametrize(
+    ("name", "mode", "clones"),
+    [
+        ("Flux", "every option", 1),
+        *(
+            pytest.param(*case, marks=pytest.mark.thorough)
+            for case in (
+                ("SD15", "plain", 1),
+                ("SD15", "merge", 1),
+                ("Flux", "downsample", 1),
+                ("SD15", "stratified", 1),
+                ("Flux", "local window", 1),
+                ("Flux", "merged keys", 1),
+                ("SD15", "every option", 1),
+                ("SD15", "every option", 2),
+                ("Flux", "every option", 2),
+            )
+        ),
+    ],
+)
+def test_two_runs_at_once_are_as_one_after_the_other(name, mode, clones, unet, denoise, messages):
+    """clones: on so many clones of the model."""
+    reduced = BY_NAME[mode].put_on(unet(name))
     sizes = [(16, 16), (24, 16)]
     alone = [denoise(reduced, size=size) for size in sizes]
     said = messages()
@@ -39,19 +50,16 @@ def test_two_runs_at_once_are_as_one_after_the_other(mode, clones, model, denois
 
 
 def test_calls_at_once_are_counted_as_they_are_one_after_the_other():
-    def count(run, step):
-        numbers = [run.begin_call(get_ident()) for _ in range(200)]
-        return numbers, [run.turns.count(run.prediction, run.sigmas[step], step) for _ in range(20)]
+    sigmas = (9.0, 8.0, 7.0, 1.0, 0.0)
+
+    def count(index, step):
+        return [index.count(step + 1, sigmas[step], step) for _ in range(20)]
 
     for _ in range(100):
-        run = Run((9.0, 8.0, 7.0, 1.0, 0.0), turns=Turns(frozenset({2})))
-        for step, turn in enumerate([0, 1, 1, 2]):
-            run.begin_prediction()
-            (numbers, turns), (others, turns_of_others) = run_at_once(
-                *[partial(count, run, step) for _ in range(2)]
-            )
-            assert len({*numbers, *others}) == 400
-            assert turns == turns_of_others == [turn] * 20
+        index = DrawIndex(frozenset({2}))
+        for step, expected in enumerate([0, 1, 1, 2]):
+            found = run_at_once(*[partial(count, index, step) for _ in range(2)])
+            assert found == [[expected] * 20] * 2
 
 
 def test_a_report_is_read_while_another_call_adds_to_it():
@@ -61,29 +69,16 @@ def test_a_report_is_read_while_another_call_adds_to_it():
     def add(report):
         for layer in layers:
             report.reduce(settings, layer, layer, 1, 1)
-            report.skip([settings], layer, f"reason {layer}")
-        return report.describe(settings)
+            report.say(settings, f"reason {layer}", layer)
+        return describe(report)
+
+    def describe(report):
+        return report.list_done(settings), report.list_left(settings)
 
     def read(report):
-        return [report.describe(settings) for _ in range(20)][-1]
+        return [describe(report) for _ in range(20)][-1]
 
     for _ in range(50):
         report = RunReport()
-        outcome, _ = run_at_once(partial(add, report), partial(read, report))
-        assert len(outcome.done) == len(outcome.left) == len(layers)
-
-
-def test_a_step_that_two_calls_begin_at_once_is_one_step():
-    barrier = Barrier(2, timeout=60)
-
-    class Number(int):
-        """Of a step; it is compared by both threads before either goes on."""
-
-        def __ne__(self, other):
-            barrier.wait()
-            return int(self) != other
-
-    clock = StepClock()
-    clock.mark(0, ())
-    run_at_once(*[partial(clock.mark, Number(1), ()) for _ in range(2)])
-    assert [int(step.number) for step in clock.steps] == [0, 1]
+        (done, left), _ = run_at_once(partial(add, report), partial(read, report))
+        assert len(done) == len(left) == len(layers)

@@ -1,99 +1,103 @@
-"""Our own kernel, computed by Triton's interpreter, and when it is taken."""
+"""Our own attention kernels, computed by Triton's interpreter, and who calls them."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import torch
-from support.window_reference import attend_densely
-from token_merge.nodes.hooks import kernel_choice
-from token_merge.nodes.hooks.attention_call import AttentionCall, AttentionFunction
-from token_merge.tome_core import (
-    DownsampleSettings,
-    Draws,
-    LayerTokens,
-    MergeSettings,
-    Stream,
-    TokenGrid,
-)
-from token_merge.tome_core.planning import plan_layer
+from support.layers import LayerTokens, kernels_of_windows, plan_layer
+from support.other_device_run import put_on_other_device
+from support.our_kernels import take_here
+from token_merge.nodes.hooks.attention.backend import Backend
+from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.kernels.usable import load_kernel
+from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
+from token_merge.tome_core.faster_forms import FORMS, Form
+from token_merge.tome_core.windows import attend_densely
+from torch.nn.functional import scaled_dot_product_attention
 
 CPU = torch.device("cpu")
+SLOW = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
-def kernel():
+def windows():
     pytest.importorskip("triton")
-    return kernel_choice._import_kernel()
+    return load_kernel("windows")
 
 
-@pytest.fixture
-def on_every_device(kernel, monkeypatch):
-    """Nothing but the device speaks against our kernel."""
-    monkeypatch.setattr(kernel_choice, "explain_lack", lambda *_: "")
+@pytest.fixture(scope="module")
+def weighed():
+    pytest.importorskip("triton")
+    return load_kernel("weighed_keys")
 
 
 def make_plan(grid, before=0, after=0, side=8, settings=None, images=1):
     metric = torch.randn(images, grid.tokens, 8)
     layer = LayerTokens(
-        Stream(grid, before, after),
-        lambda: metric,
-        Draws((7,), CPU, 3),
-        local_window=side,
-        by_number=True,
+        Stream(grid, before, after), lambda: metric, Draws((7,), CPU, 3), local_window=side
     )
-    return plan_layer(settings or DownsampleSettings(), layer)
+    with kernels_of_windows():
+        return plan_layer(settings or DownsampleSettings(), layer)
 
 
-@pytest.mark.parametrize(
-    "settings", [DownsampleSettings(), MergeSettings(), MergeSettings(ratio=0.6)], ids=str
+DOWNSAMPLE, MERGE, MERGE_MANY = (
+    DownsampleSettings(),
+    MergeSettings(),
+    MergeSettings(ratio=0.6),
 )
+STILL, ODD, VIDEO = (
+    (TokenGrid(12, 14), (7, 3), 2, 1, 16),
+    (TokenGrid(11, 17), (0, 0), 2, 2, 40),
+    (TokenGrid(12, 12, 3), (5, 0), 1, 1, 16),
+)
+
+
 @pytest.mark.parametrize(
-    ("grid", "around", "heads", "key_heads", "channels"),
+    ("case", "settings"),
     [
-        (TokenGrid(12, 14), (7, 3), 2, 1, 16),
-        (TokenGrid(11, 17), (0, 0), 2, 2, 40),
-        (TokenGrid(12, 12, 3), (5, 0), 1, 1, 16),
+        (STILL, DOWNSAMPLE),
+        (STILL, MERGE_MANY),
+        pytest.param(ODD, MERGE_MANY, marks=SLOW),
+        pytest.param(VIDEO, DOWNSAMPLE, marks=SLOW),
+        pytest.param(VIDEO, MERGE, marks=SLOW),
     ],
     ids=str,
 )
-def test_windows_are_those_of_the_reference(
-    grid, around, heads, key_heads, channels, settings, kernel
-):
+def test_windows_are_those_of_the_reference(case, settings, windows):
+    grid, around, heads, key_heads, channels = case
     images = 1 if grid.frames > 1 else 2
     plan = make_plan(grid, *around, settings=settings, images=images)
-    q = torch.randn(images, heads, plan.stream.length, channels)
-    k, v = torch.randn(2, images, key_heads, plan.stream.length, channels)
-    expected = attend_densely(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(kernel.attend_windows(plan, q, k, v, 0.3), expected)
+    q = torch.randn(images, heads, plan.geometry.stream.length, channels)
+    k, v = torch.randn(2, images, key_heads, plan.geometry.stream.length, channels)
+    given = plan, q, k, v, None, 0.3
+    torch.testing.assert_close(windows.attend(*given), attend_densely(*given))
 
 
-@pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings()], ids=str)
-def test_tiles_may_have_more_queries_than_a_block(settings, kernel):
-    plan = make_plan(TokenGrid(40, 40), before=80, side=20, settings=settings)
-    assert plan.queries.shape[1] > kernel.QUERIES
-    assert not plan.merged or plan.merged.slots.shape[1] > len(plan.queries)
-    q, k, v = torch.randn(3, 1, 1, plan.stream.length, 16)
-    expected = attend_densely(plan, q, k, v, None, 0.3)
-    torch.testing.assert_close(kernel.attend_windows(plan, q, k, v, 0.3), expected)
+@SLOW
+def test_tiles_may_have_more_queries_than_a_block(windows):
+    plan = make_plan(TokenGrid(40, 40), before=80, side=20, settings=MERGE)
+    assert plan.geometry.queries.shape[1] > windows.QUERIES
+    assert plan.merged.slots.shape[1] > len(plan.geometry.queries)
+    q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 16)
+    given = plan, q, k, v, None, 0.3
+    torch.testing.assert_close(windows.attend(*given), attend_densely(*given))
 
 
-def test_tokens_may_lie_in_memory_in_any_order(kernel):
-    plan = make_plan(TokenGrid(20, 20), before=3)
-    q, k, v = torch.randn(3, 1, plan.stream.length, 2, 16).transpose(2, 3)
-    expected = kernel.attend_windows(plan, *(x.contiguous() for x in (q, k, v)), 0.3)
-    torch.testing.assert_close(kernel.attend_windows(plan, q, k, v, 0.3), expected)
+def test_tokens_may_lie_in_memory_in_any_order(windows):
+    plan = make_plan(TokenGrid(12, 12), before=3)
+    q, k, v = torch.randn(3, 1, plan.geometry.stream.length, 2, 16).transpose(2, 3)
+    expected = windows.attend(plan, *(x.contiguous() for x in (q, k, v)), None, 0.3)
+    torch.testing.assert_close(windows.attend(plan, q, k, v, None, 0.3), expected)
 
 
 @pytest.mark.parametrize("rows", [1, 2])
-def test_keys_weigh_as_many_tokens_as_they_stand_for(rows, kernel):
+def test_keys_weigh_as_many_tokens_as_they_stand_for(rows, weighed):
     q, (k, v) = torch.randn(2, 4, 150, 16), torch.randn(2, 2, 2, 77, 16)
     sizes = torch.randint(1, 9, (rows, 77))
-    whole = (x.repeat_interleave(2, dim=1) for x in (k, v))
+    for_each_head = (x.repeat_interleave(2, dim=1) for x in (k, v))
     bias = sizes.log()[:, None, None].expand(2, 4, 150, -1)
-    expected = torch.nn.functional.scaled_dot_product_attention(q, *whole, bias, scale=0.2)
-    torch.testing.assert_close(kernel.attend_weighed(q, k, v, sizes, 0.2), expected)
+    expected = scaled_dot_product_attention(q, *for_each_head, bias, scale=0.2)
+    torch.testing.assert_close(weighed.attend_weighed(q, k, v, sizes, 0.2), expected)
 
 
 def attention_pytorch(q, k, v, heads, mask=None, **options):
@@ -101,128 +105,48 @@ def attention_pytorch(q, k, v, heads, mask=None, **options):
 
 
 @pytest.mark.parametrize("skip_output_reshape", [True, False])
-def test_an_attention_call_gives_weights_by_our_kernel(skip_output_reshape, on_every_device):
+def test_an_attention_call_gives_weights_by_our_kernel(skip_output_reshape, monkeypatch):
+    computed = take_here(monkeypatch, "attention.attend_weighed")
     q, k, v = torch.randn(3, 1, 2, 70, 64).half()
     sizes = torch.randint(1, 9, (1, 70))
     shapes = {"skip_reshape": True, "skip_output_reshape": skip_output_reshape}
     call = AttentionCall.read(q, k, v, 2, **shapes)
-    found = call.reshape_output(
-        AttentionFunction(attention_pytorch, None).run(call, sizes, report=None)
-    )
+    found = Backend(attention_pytorch, None).run(call, sizes, report=None)
     bias = sizes.log()[:, None, None].expand(1, 2, 70, -1)
-    expected = torch.nn.functional.scaled_dot_product_attention(
-        *(x.float() for x in (q, k, v)), bias
-    )
+    expected = scaled_dot_product_attention(*(x.float() for x in (q, k, v)), bias)
     if not skip_output_reshape:
         expected = expected.transpose(1, 2).flatten(2)
+    assert computed == ["attention.attend_weighed"]
     torch.testing.assert_close(found.float(), expected, atol=2e-3, rtol=2e-2)
 
 
-def test_an_attention_call_in_windows_takes_our_kernel(on_every_device, monkeypatch):
-    plan = make_plan(TokenGrid(20, 20), before=3)
-    q, k, v = torch.randn(3, 1, 2, plan.stream.length, 16).half()
+def test_an_attention_call_in_windows_takes_our_kernel(monkeypatch):
+    plan = make_plan(TokenGrid(12, 12), before=3)
+    q, k, v = torch.randn(3, 1, 2, plan.geometry.stream.length, 16).half()
     call = AttentionCall.read(q, k, v, 2, skip_reshape=True, skip_output_reshape=True)
+    expected = call.run_in_windows(plan)
+    computed = take_here(monkeypatch, "windows.attend")
     found = call.run_in_windows(plan)
-    monkeypatch.setattr(kernel_choice, "explain_lack", lambda *_: "none here")
-    torch.testing.assert_close(found, call.run_in_windows(plan), atol=2e-3, rtol=2e-2)
-
-
-HALF = torch.randn(1, 2, 70, 64).half()
-FAR = torch.empty(1, 2, 2**24 + 1, 64, dtype=torch.float16, device="meta")
-
-
-@pytest.mark.parametrize(
-    ("q", "v", "why"),
-    [
-        (HALF, HALF, ""),
-        (HALF.bfloat16(), HALF.bfloat16(), ""),
-        (HALF.float(), HALF.float(), "single precision"),
-        (HALF, HALF[..., :32], "fewer channels of values"),
-        (HALF.repeat(1, 1, 1, 3), HALF.repeat(1, 1, 1, 3), "too many channels"),
-        (HALF.mT.contiguous().mT, HALF, "channels apart in memory"),
-        (HALF, HALF.clone().requires_grad_(), "gradients are asked for"),
-        (HALF, FAR, "too far apart"),
-    ],
-    ids=lambda each: each if isinstance(each, str) else "",
-)
-def test_other_tensors_are_left_to_pytorchs_kernels(q, v, why, on_every_device):
-    assert kernel_choice.takes(q, q, v) == (not why)
-
-
-def test_merged_queries_are_left_to_pytorch_where_their_kernel_alone_does_not_run(
-    kernel, monkeypatch
-):
-    def explain_lack(*asked):
-        return "no" if asked[3:] == (True,) else ""
-
-    monkeypatch.setattr(kernel_choice, "explain_lack", explain_lack)
-    assert kernel_choice.takes(HALF, HALF, HALF)
-    assert not kernel_choice.takes(HALF, HALF, HALF, merges=True)
-
-
-def test_values_that_need_no_gradients_just_now_are_taken(on_every_device):
-    learned = HALF.clone().requires_grad_()
-    with torch.no_grad():
-        assert kernel_choice.takes(HALF, HALF, learned)
-
-
-def test_channels_that_would_be_padded_get_their_weights_otherwise(on_every_device):
-    few = HALF[..., :40].contiguous()
-    assert kernel_choice.takes(few, few, few)
-    assert not kernel_choice.pays(few, few, few)
-
-
-@pytest.mark.parametrize(("channels", "merges"), [(40, False), (64, False), (64, True)])
-def test_the_kernel_is_tried_before_it_is_taken(channels, merges, kernel):
-    assert kernel_choice._works(kernel, CPU, torch.float16, channels, merges)
-
-
-@pytest.mark.parametrize("function", ["attend_windows", "attend_weighed"])
-def test_a_kernel_that_computes_something_else_is_found_out(function, kernel):
-    right = {name: getattr(kernel, name) for name in ("attend_windows", "attend_weighed")}
-    found = SimpleNamespace(**{**right, function: lambda *args: 1.1 * right[function](*args)})
-    assert not kernel_choice._works(found, CPU, torch.float16, 64, False)
-
-
-def raise_error(*_):
-    raise RuntimeError("no compiler was found")
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({}, ""),
-        ({"capability": (7, 5)}, "the GPU is not one of NVIDIA's since 2020"),
-        ({"import": ImportError("triton")}, "Triton is not installed"),
-        ({"works": lambda *_: False}, "Triton gives other results on this GPU"),
-        ({"works": raise_error}, "Triton does not run here (no compiler was found)"),
-    ],
-    ids=["all there", "too old", "no Triton", "wrong", "fails"],
-)
-def test_what_speaks_against_our_kernel_is_told(changes, reason, monkeypatch):
-    def import_kernel():
-        if "import" in changes:
-            raise changes["import"]
-
-    capability = changes.get("capability", (8, 9))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    monkeypatch.setattr(kernel_choice, "_import_kernel", import_kernel)
-    monkeypatch.setattr(kernel_choice, "_works", changes.get("works", lambda *_: True))
-    kernel_choice.explain_lack.cache_clear()
-    try:
-        assert kernel_choice.explain_lack(torch.device("cuda", 7)) == reason
-    finally:
-        kernel_choice.explain_lack.cache_clear()
-
-
-def test_without_a_gpu_there_is_nothing_to_try():
-    assert kernel_choice.explain_lack(CPU) == "there is no GPU"
+    assert computed == ["windows.attend"]
+    torch.testing.assert_close(found, expected, atol=2e-3, rtol=2e-2)
 
 
 def test_our_kernel_is_not_tried_where_no_window_is_planned(
     flux, token_merge, denoise, monkeypatch
 ):
     """Compiling it takes seconds."""
-    monkeypatch.setattr(kernel_choice, "explain_lack", raise_error)
+
+    def fail(*_):
+        raise AssertionError("it was tried")
+
+    monkeypatch.setitem(FORMS, "windows.attend", Form(fail, fail, fail, "cpu"))
     denoise(token_merge(flux, target="queries"), size=(32, 32), steps=1)
+
+
+def test_what_a_gpu_lacks_for_windows_is_told(
+    flux, token_downsample, denoise, messages, monkeypatch
+):
+    model = put_on_other_device(token_downsample(flux, local_window="8"), monkeypatch)
+    denoise(model, size=(32, 32), steps=1)
+    said = "local windows are slower than they could be: there is no GPU"
+    assert any(said in each for each in messages())

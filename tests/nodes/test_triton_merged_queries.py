@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.window_reference import check_slots
-from token_merge.nodes.hooks import merging_choice
-from token_merge.tome_core.merged_queries import Strips, merge_queries
-
-CPU = torch.device("cpu")
+from support.core_cases import check_slots
+from support.our_kernels import take_here
+from token_merge.nodes.kernels.usable import load_kernel
+from token_merge.tome_core.windows.queries import Strips, merge_queries
 
 
 @pytest.fixture(scope="module")
 def kernel():
     pytest.importorskip("triton")
-    return merging_choice._import_kernel_of_queries()
+    return load_kernel("queries")
 
 
 def make_strips(strips, queries, dst, left):
@@ -56,42 +55,21 @@ def test_queries_without_a_direction_break_nothing(number, kernel):
     assert kept.all(), "a dst is not left"
 
 
-def test_it_is_taken_where_strips_fit(kernel, monkeypatch):
-    monkeypatch.setattr(merging_choice, "explain_lack_of_queries", lambda *_: "")
-    taken = []
-    monkeypatch.setattr(kernel, "_merge_strips", lambda *given: taken.append(given))
+def test_the_room_takes_it_where_strips_fit(monkeypatch):
+    computed = take_here(monkeypatch, "windows.merge_queries")
     wide, narrow = make_strips(2, 160, 40, 64), make_strips(4, 80, 20, 64)
     metric = torch.randn(1, 320, 16)
     for strips, given in ((wide, metric.half()), (narrow, metric)):
-        merging_choice.merge_queries(given, strips)
-    assert not taken
-    merging_choice.merge_queries(metric.half(), narrow)
-    assert len(taken) == 1
+        merge_queries(given, strips)
+    assert not computed
+    merge_queries(metric.half(), narrow)
+    assert computed
 
 
-def test_it_is_tried_on_small_strips(kernel, monkeypatch):
-    assert merging_choice._merges(kernel, CPU, torch.float16)
-
-    def merge_wrongly(kept, slots, metric, strips):
-        kept.copy_(torch.arange(kept.shape[2]))
-        slots.zero_()
-
-    monkeypatch.setattr(kernel, "_merge_strips", merge_wrongly)
-    assert not merging_choice._merges(kernel, CPU, torch.float16)
-
-
-def test_a_transformer_gives_what_it_gives_without_it(
-    flux, token_merge, denoise, kernel, monkeypatch
-):
+def test_a_transformer_gives_what_it_gives_without_it(flux, token_merge, denoise, monkeypatch):
     model = token_merge(flux, local_window="8")
     known = denoise(model, size=(40, 40), steps=1)
-    taken = []
-
-    def merge(metric, strips):
-        taken.append(strips)
-        return kernel.merge_queries(metric, strips)
-
-    monkeypatch.setattr(merging_choice, "merge_queries", merge)
+    computed = take_here(monkeypatch, "windows.merge_queries", single_precision=True)
     found = denoise(model, size=(40, 40), steps=1)
-    assert taken
+    assert computed
     torch.testing.assert_close(found, known, rtol=1e-3, atol=1e-3)

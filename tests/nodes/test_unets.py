@@ -2,8 +2,13 @@
 
 import pytest
 import torch
+from support.pairs import cover_pairs
 
 IMAGE_UNETS = ["SD15", "SDXL", "SSD1B"]
+FEW_UNETS = [
+    "SDXL",
+    *(pytest.param(name, marks=pytest.mark.thorough) for name in ("SD15", "SSD1B")),
+]
 PROMPT = 7
 
 
@@ -64,10 +69,18 @@ def test_downsampling_has_a_factor_per_resolution(unet, token_downsample, denois
     assert self_attention(attention_log) == {(256, 16), (64, 16), (16, 16)}
 
 
-@pytest.mark.parametrize("name", IMAGE_UNETS)
-@pytest.mark.parametrize("size", [(16, 24), (17, 23), (31, 9), (4, 64)])
-@pytest.mark.parametrize("batch", [1, 3])
-def test_any_size_and_batch_runs_and_stays_close_to_plain(
+SIZES = cover_pairs(IMAGE_UNETS, [(16, 24), (17, 23), (31, 9), (4, 64)], [1, 3])
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "batch"),
+    [
+        pytest.param(*case, marks=() if number % 4 == 0 else pytest.mark.thorough)
+        for number, case in enumerate(SIZES)
+    ],
+    ids=str,
+)
+def test_any_size_and_batch_runs_and_stays_close_to_the_unpatched_model(
     name, size, batch, unet, token_merge, token_downsample, denoise
 ):
     plain = denoise(unet(name), size=size, batch=batch, steps=1)
@@ -78,8 +91,8 @@ def test_any_size_and_batch_runs_and_stays_close_to_plain(
         assert 0 < (reduced - plain).norm() / plain.norm() < 0.3
 
 
-@pytest.mark.parametrize("name", IMAGE_UNETS)
-def test_identity_settings_are_bit_equal_to_plain(
+@pytest.mark.parametrize("name", FEW_UNETS)
+def test_settings_that_reduce_nothing_give_the_bits_of_the_unpatched_model(
     name, unet, token_merge, token_downsample, denoise
 ):
     plain = denoise(unet(name))
@@ -87,7 +100,7 @@ def test_identity_settings_are_bit_equal_to_plain(
     assert torch.equal(denoise(token_downsample(unet(name), factor=1.0)), plain)
 
 
-@pytest.mark.parametrize("name", IMAGE_UNETS)
+@pytest.mark.parametrize("name", FEW_UNETS)
 def test_the_input_model_is_untouched(name, unet, token_merge, token_downsample, denoise):
     model = unet(name)
     options, wrappers = str(model.model_options), str(model.wrappers)
@@ -108,8 +121,10 @@ def test_two_branches_with_other_strengths_do_not_leak_into_each_other(unet, tok
     assert torch.equal(denoise(strong), alone[1])
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", ["SD15", "SDXL"])
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("SD15", torch.float16), ("SDXL", torch.bfloat16)], ids=str
+)
 def test_half_precision_runs(name, dtype, unet, token_merge, token_downsample, denoise):
     model = unet(name, dtype)
     plain = denoise(model, steps=1)
@@ -119,6 +134,7 @@ def test_half_precision_runs(name, dtype, unet, token_merge, token_downsample, d
         assert (reduced - plain).norm() / plain.norm() < 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["dpmpp_2m", "heun", "euler_ancestral", "dpm_2"])
 def test_samplers_that_call_the_model_between_steps_stay_near_to_plain(
     sampler, unet, token_merge, denoise

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).parents[2]
 SHIPPED_FOLDERS = ("docs", "locales", "nodes", "subgraphs", "tome_core", "workflows", "web")
 SHIPPED_FILES = {"__init__.py", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"}

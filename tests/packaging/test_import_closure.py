@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from token_merge.nodes import NODES
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("import_like_comfyui.py")
 
 
+@pytest.mark.thorough
 def test_imports_with_comfyui_requirements_alone(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, SCRIPT, ROOT, os.environ["COMFYUI_PATH"]],

@@ -59,6 +59,7 @@ def test_addresses_within_the_repository_name_files_of_the_tree(page: Path) -> N
             assert (ROOT / path).is_file(), path
 
 
+@pytest.mark.thorough
 def test_links_of_packed_pages_stay_within_the_pack(packed: frozenset[str]) -> None:
     pages = [page for page in PAGES if page.relative_to(ROOT).as_posix() in packed]
     assert {page.name for page in pages} >= {"README.md", "models.md", "TokenMerge.md"}

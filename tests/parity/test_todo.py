@@ -4,14 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from token_merge.tome_core import (
-    DownsampleSettings,
-    Draws,
-    LayerTokens,
-    Stream,
-    TokenGrid,
-    plan_layer,
-)
+from support.layers import LayerTokens, plan_layer
+from token_merge.tome_core import DownsampleSettings, Draws, Stream, TokenGrid
 
 
 def resampled(x: torch.Tensor, grid: TokenGrid, factor: float, method: str) -> torch.Tensor:

@@ -32,7 +32,7 @@ def merge_by_formula(x: torch.Tensor, a: list[int], b: list[int], r: int) -> tor
 def check(x: torch.Tensor, dst: Destinations, merged: int) -> None:
     tokens = x.shape[1]
     plan = match_global(x, TokenGrid(1, tokens), dst, merged)
-    assert plan.slots == tokens - merged
+    assert plan.keys_read == tokens - merged
     b = dst.flat.tolist()
     theirs = merge_by_formula(x[0], [n for n in range(tokens) if n not in b], b, merged)
     torch.testing.assert_close(plan.unmerge(plan.merge(x))[0], theirs, atol=1e-5, rtol=0)

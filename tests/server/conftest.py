@@ -1,4 +1,4 @@
-"""A real ComfyUI server for the whole session, with the pack in its ``custom_nodes``."""
+"""Two real ComfyUI servers for the whole session, with the pack in their ``custom_nodes``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.page import unreached_model
 
 from devtools import graph
 from devtools.client import Client, Prompt
-from devtools.server import Server, running
+from devtools.server import Server, link, running
 
 COMFYUI = Path(os.environ["COMFYUI_PATH"])
 
@@ -41,8 +42,24 @@ def server(
     tmp_path_factory: pytest.TempPathFactory, files_before: dict[str, tuple[int, int]]
 ) -> Iterator[Server]:
     # Without its cache, so that a graph that is run again is sampled again.
-    with running(tmp_path_factory.mktemp("server"), ["--cache-none"]) as server:
+    with running(_prepare(tmp_path_factory, "server"), ["--cache-none"]) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def user_server(
+    tmp_path_factory: pytest.TempPathFactory, files_before: dict[str, tuple[int, int]]
+) -> Iterator[Server]:
+    """Another one, which keeps results as a user's server does. Few tests need it."""
+    with running(_prepare(tmp_path_factory, "user-server")) as server:
+        yield server
+
+
+def _prepare(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
+    """A server's folder, with a model that our nodes cannot reach."""
+    base = tmp_path_factory.mktemp(name)
+    link(base / "custom_nodes" / "unreached-model", Path(unreached_model.__file__).parent)
+    return base
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ takes a server of its own, so only PyTorch's is tried but in the long form.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from devtools import graph
 from devtools.client import Client
@@ -18,6 +19,7 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("kind", ["pytorch", "split"] if whole else ["pytorch"])
 
 
+@pytest.mark.thorough
 def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files_before):
     with running(tmp_path, [f"--use-{kind}-cross-attention"]) as server:
         client = Client(server)

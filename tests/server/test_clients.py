@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import torch
 from support.fuzzing import SOAK
 from support.long_runs import find_leftovers, sample, take_prompts
@@ -22,6 +23,7 @@ def sample_all(server, prompts):
         client.close()
 
 
+@pytest.mark.thorough
 def test_each_client_gets_its_own_latents(server, client):
     of_one, of_other = take_prompts(PROMPTS), take_prompts(PROMPTS, seed=7)[::-1]
     with ThreadPoolExecutor(2) as pool:

@@ -24,6 +24,7 @@ def stop_after(client, steps):
     return step
 
 
+@pytest.mark.thorough
 def test_stopped_prompts_leave_nothing(client, server):
     whole = make_prompt("TokenMerge", steps=2)
     before = sample(client, server.base, whole)

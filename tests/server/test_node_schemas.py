@@ -33,7 +33,7 @@ TARGETS = [
     "keys and values",
     "queries",
 ]
-MATCHINGS = ["local", "global", "k-th", "random", "toma"]
+MATCHINGS = ["local", "global", "k-th", "random"]
 SEED = {"seed": ("INT", {"default": 0, "min": 0, "max": 2**64 - 1})}
 BUDGET = {"max_tokens": ("INT", {"default": 0, "min": 0})}
 WEIGHTS = {"proportional_attention": ("BOOLEAN", {"default": True})}
@@ -53,7 +53,6 @@ TOKEN_MERGE_ADVANCED = {
     "merge_cross_attention": ("BOOLEAN", SWITCH),
     "merge_mlp": ("BOOLEAN", SWITCH),
     "matching": ("COMBO", {"default": "local", "options": MATCHINGS}),
-    "refresh_steps": ("INT", {"default": 0, "min": 0, "max": 100}),
     **BUDGET,
     **WEIGHTS,
     **LOCAL_WINDOW,

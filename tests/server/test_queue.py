@@ -18,6 +18,7 @@ from support.long_runs import (
 from devtools.client import Client
 from devtools.server import running
 
+pytestmark = pytest.mark.thorough
 MOST = 1.02
 """Most memory in the later half of the rounds, as a multiple of that in the earlier half. The first
 round, which loads the models, is in neither."""

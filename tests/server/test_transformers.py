@@ -135,6 +135,7 @@ def newest_latent(base: Path) -> Tensor:
     return load_file(max(files, key=lambda path: path.stat().st_mtime_ns))["latent_tensor"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", TOKENS)
 def test_both_nodes_reduce_and_change_the_result_a_little(family, generate, server):
     picture, prompt = TOKENS[family]

@@ -31,39 +31,40 @@ class Recorder:
 
 def main(*capabilities: int) -> None:
     loading.load("cpu")
-    from token_merge.nodes.hooks import kernel_choice, merging_choice
+    from token_merge.nodes.kernels import attention_triton, merging, queries, weighed_keys, windows
     from token_merge.tome_core import (
         DownsampleSettings,
         Draws,
-        LayerTokens,
         MergeSettings,
         Stream,
         TokenGrid,
         choose_strided,
-        plan_layer,
     )
-    from token_merge.tome_core.merged_queries import Strips
+    from token_merge.tome_core.windows import Strips
 
-    attention, merging = kernel_choice._import_kernel(), merging_choice._import_kernels()
-    of_queries = merging_choice._import_kernel_of_queries()
+    from .layers import LayerTokens, kernels_of_windows, plan_layer
+
     recorders = {
-        **record(attention.triton_attention_kernels, "attend", "attend_merged"),
+        **record(attention_triton, "attend", "attend_merged"),
         **record(merging.kernels, "find_nearest", "number_slots", "average_slots"),
-        **record(of_queries, "merge_strips"),
+        **record(queries, "merge_strips"),
     }
     grid, draws = TokenGrid(24, 24), Draws((0,), torch.device("cpu"))
     stream = Stream(grid, before=5)
     metric = torch.randn(1, 576, 8)
-    layer = LayerTokens(stream, lambda: metric, draws, local_window=8, by_number=True)
+    layer = LayerTokens(stream, lambda: metric, draws, local_window=8)
     for dtype, channels in ((torch.bfloat16, 128), (torch.float16, 40)):
         q, k, v = torch.zeros(3, 1, 2, stream.length, channels, dtype=dtype)
         for settings in (DownsampleSettings(), MergeSettings()):
-            attention.attend_windows(plan_layer(settings, layer), q, k, v, 0.1)
-        attention.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
+            with kernels_of_windows():
+                plan = plan_layer(settings, layer)
+            windows.attend(plan, q, k, v, None, 0.1)
+        if channels > 64:  # others get their weights otherwise
+            weighed_keys.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
     x = torch.zeros(2, 576, 320, dtype=torch.float16)
     merging.match_local(x, grid, choose_strided(grid, 2, 2, draws, draws.device), 100).merge(x)
     numbers = torch.arange(160).view(2, 80)
-    of_queries.merge_queries(torch.zeros(1, 160, 128).half(), Strips(numbers, numbers[:, :20], 64))
+    queries.merge_queries(torch.zeros(1, 160, 128).half(), Strips(numbers, numbers[:, :20], 64))
     for name, recorder in recorders.items():
         calls = (read(recorder.kernel, *call) for call in recorder.calls)
         for types, constants, how in {repr(each): each for each in calls}.values():

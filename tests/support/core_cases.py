@@ -9,22 +9,23 @@ from hypothesis import strategies as st
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
-    LayerTokens,
     MergeSettings,
     Settings,
     Stream,
     TokenGrid,
 )
-from token_merge.tome_core.downsample_settings import DRAWN, MAX_FACTOR, METHODS
-from token_merge.tome_core.merge_settings import (
+from token_merge.tome_core.downsampling.settings import DRAWN, MAX_FACTOR, METHODS
+from token_merge.tome_core.merging.settings import (
     MATCHINGS,
     MAX_RATIO,
-    MAX_REFRESH_STEPS,
     MAX_STRIDE,
-    TARGETS,
+    TARGET_CHOICES,
 )
 from token_merge.tome_core.settings import MAX_SEED, MAX_TOKENS, MAX_WINDOW
+from token_merge.tome_core.windows import MergedQueries
 from torch import Tensor
+
+from .layers import LayerTokens
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 CONTENTS = ("random", "zeros", "constant", "huge", "tiny", "one NaN", "one infinity")
@@ -66,7 +67,7 @@ def merge_settings() -> st.SearchStrategy[MergeSettings]:
         seed=seeds(),
         ratio=st.one_of(st.floats(0.25, 0.75), st.floats(0.0, MAX_RATIO)),
         max_downsample=st.sampled_from([None, 1, 2, 4, 8]),
-        target=st.sampled_from(TARGETS),
+        target=st.sampled_from(TARGET_CHOICES),
         stride_x=stride,
         stride_y=stride,
         random_destinations=st.booleans(),
@@ -74,7 +75,6 @@ def merge_settings() -> st.SearchStrategy[MergeSettings]:
         merge_mlp=st.booleans(),
         matching=st.sampled_from(MATCHINGS),
         local_window=st.one_of(st.none(), st.integers(0, MAX_WINDOW)),
-        refresh_steps=st.integers(0, MAX_REFRESH_STEPS),
     )
 
 
@@ -85,7 +85,7 @@ def acting_merge_settings() -> st.SearchStrategy[MergeSettings]:
         seed=seeds(),
         ratio=st.floats(0.2, 0.75),
         random_destinations=st.booleans(),
-        matching=st.sampled_from([each for each in MATCHINGS if each != "toma"]),
+        matching=st.sampled_from(MATCHINGS),
     )
 
 
@@ -152,11 +152,6 @@ class Tokens:
             x[0, count // 2] = float(self.content.split()[1])
         return x.mT.contiguous().mT if self.strided else x
 
-    @property
-    def is_plain(self) -> bool:
-        """Numbers that no type rounds to zero or infinity."""
-        return self.content in ("random", "zeros", "constant")
-
 
 @st.composite
 def tokens(draw: st.DrawFn, count: int) -> Tokens:
@@ -208,3 +203,12 @@ def make_layer(
         resolutions,
         settings.find_local_window(of_model),
     )
+
+
+def check_slots(merged: MergedQueries) -> None:
+    """Each query has a slot of its strip; one that remains has its own."""
+    queries, left = merged.slots.shape[2], merged.kept.shape[2]
+    assert ((merged.slots >= 0) & (merged.slots < left)).all()
+    assert ((merged.kept >= 0) & (merged.kept < queries)).all()
+    own = merged.slots.gather(2, merged.kept)
+    assert torch.equal(own, torch.arange(left).expand_as(own))

@@ -18,11 +18,15 @@ from .unets import build_unet
 
 MODES = {mode.name: mode for mode in (PLAIN, *WAYS, EVERY_OTHER_OPTION)}
 
-MODELS = ("SD15", "Flux")
+ON_UNET = ("plain", "merge", "local window", "every option")
+"""A UNet takes longer than a transformer, and shares with it what chooses tokens."""
+
+CASES = [("Flux", mode) for mode in MODES] + [("SD15", mode) for mode in ON_UNET]
+"""A model and what is on it."""
 
 
 def reduce(name: str, mode: str) -> ModelPatcher:
-    """One of ``MODELS`` with the nodes of a mode."""
+    """A model with the nodes of a mode."""
     return MODES[mode].put_on(build_unet(name))
 
 
@@ -50,11 +54,9 @@ def hash_picture(latent: Tensor) -> str:
     return hashlib.sha256(latent.contiguous().numpy().tobytes()).hexdigest()
 
 
-def hash_all() -> dict[str, dict[str, str]]:
-    """One picture of each model in each mode."""
-    return {
-        name: {mode: hash_picture(sample(reduce(name, mode))) for mode in MODES} for name in MODELS
-    }
+def hash_all() -> list[str]:
+    """One picture of each case."""
+    return [hash_picture(sample(reduce(*case))) for case in CASES]
 
 
 def main() -> None:

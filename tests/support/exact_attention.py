@@ -10,19 +10,21 @@ from functools import cached_property
 import pytest
 import torch
 from comfy.ldm.modules.attention import attention_pytorch
-from token_merge.nodes.hooks import attention_call
-from token_merge.nodes.hooks.model_call import KEY, Attached, ModelCall, Run
-from token_merge.nodes.hooks.planner import LayerPlans, plan_attention
+from token_merge.nodes.hooks.attention import backend
+from token_merge.nodes.hooks.attention.plan_attention import plan_attention
+from token_merge.nodes.hooks.run.state import KEY, Attached, ModelCall, Run
 from token_merge.nodes.hooks.settings_stack import AppliedNode, SettingsStack
 from token_merge.nodes.hooks.transformer import attention
 from token_merge.nodes.hooks.transformer.attach import Transformer
+from token_merge.nodes.hooks.transformer.call import TransformerCall
 from token_merge.nodes.hooks.transformer.families import FAMILIES
-from token_merge.nodes.hooks.transformer.layout import read_layout
+from token_merge.nodes.hooks.transformer.sequence import read_layout
 from token_merge.tome_core import Settings, Stream
+from token_merge.tome_core.plan_layer import LayerPlan
+from token_merge.tome_core.windows import attend_densely
 from torch import Tensor
 
 from .unets import build_unet
-from .window_reference import attend_densely
 
 FLUX = FAMILIES["comfy.ldm.flux.model.Flux"]
 
@@ -60,30 +62,25 @@ class Shape:
 
 @dataclass(frozen=True)
 class ReducedCall:
-    """Tensors as they were given, and what came of them. plans: what was reduced."""
+    """Tensors as they were given, and what came of them. plan: what was reduced."""
 
     q: Tensor
     k: Tensor
     v: Tensor
     out: Tensor
-    plans: LayerPlans
+    plan: LayerPlan
 
     def find_exact(self) -> Tensor:
         """The same mean of the same tokens in float64. (1, L, H·D)"""
-        plans, scale = self.plans, self.q.shape[-1] ** -0.5
+        plan, scale = self.plan, self.q.shape[-1] ** -0.5
         q, k, v = (x.double() for x in (self.q, self.k, self.v))
-        if plans.window:
-            return join(attend_densely(plans.window, q, k, v, None, scale))
-        if plans.queries:
-            q = plans.queries.choose(q)
-        if plans.keys:
-            k, v = plans.keys.choose(k), plans.keys.merge(v)
-        if plans.groups:
-            q = plans.groups.split(q)
+        if plan.window:
+            return join(attend_densely(plan.window, q, k, v, None, scale))
+        q, k, v = plan.reduce_heads(q, k, v)
         scores = q @ k.mT * scale
-        if plans.sizes is not None:
-            scores = scores + plans.sizes.double().log()[:, None, None]
-        return join(plans.restore(scores.softmax(-1) @ v))
+        if plan.sizes is not None:
+            scores = scores + plan.sizes.double().log()[:, None, None]
+        return join(plan.restore(scores.softmax(-1) @ v))
 
 
 def join(x: Tensor) -> Tensor:
@@ -103,29 +100,29 @@ def attend_reduced(
 
     masks_are_free: as on a CPU; False as on a GPU.
     """
-    found: list[LayerPlans] = []
+    found: list[LayerPlan] = []
 
-    def plan_and_keep(*args: object) -> LayerPlans | None:
-        plans = plan_attention(*args)
-        assert plans
-        found.append(plans)
-        return plans
+    def plan_and_keep(*args: object) -> LayerPlan | None:
+        plan = plan_attention(*args)
+        assert plan
+        found.append(plan)
+        return plan
 
     q, k, v = tensors
     stack = SettingsStack((1,), tuple(map(AppliedNode, several)))
     sigma = 0.7
     run = Run((1.0, 0.0))
-    turn = run.turns.count(0, sigma, 0)
-    model = ModelCall(0, stack, tuple(several), 0, turn, "images", run)
+    acting = {1: stack.find_acting(several, 1)}
+    model = ModelCall(stack, tuple(several), acting, run.draw_index.count(0, sigma, 0), run)
     flux, stream = build_unet("Flux").model.diffusion_model, shape.stream
     height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
     latent, prompt = torch.empty(1, 4, height, width), torch.empty(1, stream.before, 32)
     layout = read_layout(FLUX, flux, latent, prompt, {})
-    call = attention.TransformerCall(model, layout, 0, 1, None, set())
+    call = TransformerCall(model, layout, 0, 1, None, set())
     options = {KEY: replace(Attached(Transformer(FLUX), stack, run=run), call=call)}
     with monkeypatch.context() as patching:
         patching.setattr(attention, "plan_attention", plan_and_keep)
-        patching.setattr(attention_call, "masks_are_free", lambda device: masks_are_free)
+        patching.setattr(backend, "masks_are_free", lambda device: masks_are_free)
         out = attention.attend(
             attention_pytorch,
             q,

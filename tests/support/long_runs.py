@@ -22,7 +22,7 @@ MODELS = ("demo", "unet", "flux", "wan")
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TokenMerge": [{}, {"ratio": 0.7}],
     "TokenDownsample": [{}, {"local_window": "8"}],
-    "TokenMergeAdvanced": [{"matching": "global"}, {"refresh_steps": 2, "merge_mlp": True}],
+    "TokenMergeAdvanced": [{"matching": "global"}, {"matching": "random", "merge_mlp": True}],
     "TokenDownsampleAdvanced": [{"method": "area"}, {"local_window": "off"}],
 }
 OF_A_ROUND = 20

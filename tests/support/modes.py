@@ -42,7 +42,6 @@ EVERY_OPTION = (
             "merge_cross_attention": True,
             "merge_mlp": True,
             "matching": "global",
-            "refresh_steps": 2,
             "max_tokens": 200,
         },
     ),

@@ -10,7 +10,8 @@ import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.tome_core import payoff, window_planning
+from token_merge.tome_core import layer as payoff
+from token_merge.tome_core.windows import planning as window_planning
 from torch import Tensor
 
 from .operation_record import Operation, OperationRecord

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks import kernel_choice
+from token_merge.tome_core.faster_forms import FORMS
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
@@ -44,7 +44,8 @@ def run_on_cpu_and_gpu(
             found.append(BothResults((here, there), waits))
         return here
 
-    kernel_choice.explain_lack(GPU)  # what is done once in a process makes no call wait then
+    for form in FORMS.values():
+        form.why_unavailable(GPU)  # what is done once in a process makes no call wait then
     take_pytorch_attention(monkeypatch)
     # Else the GPU rounds single precision to 10 bits in convolutions.
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)

@@ -16,11 +16,9 @@ MERGE: Inputs = {
     "queries": {"target": "queries"},
     "keys and values": {"target": "keys and values"},
     "unweighted": {"proportional_attention": False},
-    "plans kept": {"refresh_steps": 2},
     "budget": {"max_tokens": 100},
 }
 ON_UNETS: Inputs = {
-    "toma": {"matching": "toma"},
     "cross-attention and MLP": {"merge_cross_attention": True, "merge_mlp": True},
 }
 DOWNSAMPLE: Inputs = {

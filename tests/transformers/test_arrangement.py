@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from comfy.ldm.modules.attention import attention_pytorch
-from token_merge.nodes.hooks.attention_call import AttentionCall
+from token_merge.nodes.hooks.attention.call import AttentionCall
 from token_merge.nodes.hooks.transformer.arrangement import Interwoven, KeysAlone
 from token_merge.tome_core import TokenGrid
 

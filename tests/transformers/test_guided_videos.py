@@ -28,6 +28,7 @@ def node(request, token_merge, token_downsample):
     return partial(patch, local_window="off")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", UNGUIDED_VIDEOS, ids=str)
 def test_with_a_prompt_alone_the_sequence_is_the_video(family):
     assert find_places(family, RUN).segments == [("picture", VIDEO)]

@@ -12,12 +12,13 @@ from comfy.ldm.modules.attention import attention_pytorch
 from support.exact_attention import Shape, attend_reduced
 from support.one_head import compute_one_head_at_a_time
 from support.small_models import IMAGES, VIDEOS, SampleRequest
-from token_merge.nodes.hooks.attention_call import AttentionCall, AttentionFunction
-from token_merge.nodes.hooks.planner import LayerPlans
-from token_merge.nodes.hooks.run_report import RunReport
+from token_merge.nodes.hooks.attention.backend import Backend
+from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.hooks.run.report import RunReport
 from token_merge.nodes.hooks.transformer import fewer_tokens
 from token_merge.nodes.hooks.transformer.fewer_tokens import attend_to_fewer, count_heads
 from token_merge.tome_core import DownsampleSettings, MergeSettings, Settings, Stream, TokenGrid
+from token_merge.tome_core.plan_layer import LayerPlan
 from torch import Tensor
 
 from benchmarks.speed.memory import peak_memory
@@ -58,9 +59,9 @@ class Watched:
 
 
 @cache
-def make_plans(setting: str) -> LayerPlans:
+def make_plan(setting: str) -> LayerPlan:
     with pytest.MonkeyPatch.context() as patching:
-        return attend_reduced(SHAPE, [SETTINGS[setting]], TENSORS, patching).plans
+        return attend_reduced(SHAPE, [SETTINGS[setting]], TENSORS, patching).plan
 
 
 def make_call(
@@ -72,9 +73,8 @@ def make_call(
     return AttentionCall(q, *keys, SHAPE.heads, mask, skip_output_reshape=split, options={})
 
 
-def attend(setting: str, call: AttentionCall, function: Any, earlier: Any = None) -> Tensor:
-    plans = make_plans(setting)
-    return attend_to_fewer(AttentionFunction(function, earlier), plans, call, RunReport())
+def attend(setting: str, call: AttentionCall, function: Any, override: Any = None) -> Tensor:
+    return attend_to_fewer(Backend(function, override), make_plan(setting), call, RunReport())
 
 
 @pytest.mark.parametrize("name", ["Flux", "Lumina 2", "Qwen-Image", "Boogu", "Wan 2.1 T2V"])
@@ -142,19 +142,19 @@ def test_few_bytes_are_copied_at_once(setting):
 
 @pytest.mark.parametrize("least", [0, 2 * ONE_TENSOR])
 def test_heads_do_not_depend_on_the_number_of_images(least, monkeypatch):
-    plans = make_plans("interleaved")
+    plan = make_plan("interleaved")
     monkeypatch.setattr(fewer_tokens, "LEAST_BYTES", least)
     one, four = (
-        count_heads(plans, make_call(images=images), adds_channels=False) for images in (1, 4)
+        count_heads(plan, make_call(images=images), adds_channels=False) for images in (1, 4)
     )
     assert one == four < SHAPE.heads
 
 
 def test_copies_with_more_channels_count(monkeypatch):
-    plans = make_plans("stratified")
+    plan = make_plan("stratified")
     monkeypatch.setattr(fewer_tokens, "LEAST_BYTES", 0)
-    assert count_heads(plans, make_call(), adds_channels=False) == SHAPE.heads
-    assert count_heads(plans, make_call(), adds_channels=True) < SHAPE.heads
+    assert count_heads(plan, make_call(), adds_channels=False) == SHAPE.heads
+    assert count_heads(plan, make_call(), adds_channels=True) < SHAPE.heads
 
 
 def test_another_node_is_given_all_heads(monkeypatch):

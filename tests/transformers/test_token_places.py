@@ -9,7 +9,10 @@ from support.small_models import IMAGES, VIDEOS, SampleRequest
 from support.small_models.hidream_o1 import SEEN
 from support.token_places import find_places, find_rows_of_token, record_calls
 
+pytestmark = pytest.mark.thorough
+
 REACHED = (*IMAGES, *VIDEOS)
+RUN = SampleRequest(steps=1)
 MIXED_BEFORE = ("Stable Cascade C",)
 """Convolutions mix their tokens before attention."""
 ORDER = {
@@ -91,11 +94,10 @@ ORDER = {
 
 @pytest.mark.parametrize("family", REACHED, ids=str)
 def test_main_blocks_hold_their_tokens_in_the_known_order(family):
-    run = SampleRequest()
-    places = find_places(family, run)
+    places = find_places(family, RUN)
     assert " ".join(kind for kind, _ in places.segments) == ORDER[family.name]
     assert len(places.rows("picture")) == prod(family.token_grid())
-    assert len(places.rows("reference")) == run.reference_tokens(family) + (
+    assert len(places.rows("reference")) == RUN.reference_tokens(family) + (
         SEEN if family.name == "HiDream-O1 with a reference" else 0
     )
 
@@ -104,16 +106,15 @@ def test_main_blocks_hold_their_tokens_in_the_known_order(family):
 def test_picture_tokens_lie_in_raster_order(family):
     grid = family.token_grid()
     beside = 2 if family.name == "HiDream-E1" else 1  # its reference prolongs every line
-    run = SampleRequest()
-    plain = record_calls(family, run)
+    plain = record_calls(family, RUN)
     corner, middle, end = (
         tuple(place(side) for side in grid)
         for place in (lambda side: 0, lambda side: side // 2, lambda side: side - 1)
     )
-    start, *others = find_rows_of_token(family, run, plain, corner)
+    start, *others = find_rows_of_token(family, RUN, plain, corner)
     assert bool(others) is (family.name in MIXED_BEFORE)
     for token in (middle, end):
         raster = 0
         for n, side in zip(token, (*grid[:-1], grid[-1] * beside), strict=True):
             raster = raster * side + n
-        assert find_rows_of_token(family, run, plain, token)[0] == start + raster
+        assert find_rows_of_token(family, RUN, plain, token)[0] == start + raster

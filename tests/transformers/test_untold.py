@@ -10,7 +10,7 @@ import logging
 import pytest
 import torch
 from support.small_models import IMAGES, VIDEOS, SampleRequest
-from token_merge.nodes.hooks.transformer import attention, layout
+from token_merge.nodes.hooks.transformer import call
 
 from benchmarks.random_models import build_model
 
@@ -37,11 +37,11 @@ def check(token_merge, token_downsample, caplog):
 
 @pytest.mark.parametrize("name", ["Flux Kontext", "Qwen-Image Edit"])
 def test_where_the_references_are(name, check, monkeypatch):
-    monkeypatch.setattr(layout, "REFERENCES_KEY", "another name")
+    monkeypatch.setattr(call, "REFERENCES_KEY", "another name")
     check(name, "this ComfyUI does not tell where its references are")
 
 
 @pytest.mark.parametrize("name", ["Anima", "Cosmos Predict2"])
 def test_which_block_is_running(name, check, monkeypatch):
-    monkeypatch.setattr(attention, "BLOCK_KEY", "another name")
+    monkeypatch.setattr(call, "BLOCK_KEY", "another name")
     check(name, "its attention calls do not tell which block is running")

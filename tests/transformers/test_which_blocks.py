@@ -10,7 +10,7 @@ from math import prod
 import pytest
 import torch
 from support.attention_record import AttentionRecord
-from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest
+from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest, each
 
 REACHED = (*IMAGES, *VIDEOS)
 RUN = SampleRequest(steps=1)
@@ -26,7 +26,7 @@ def node(request, token_merge, token_downsample):
     return partial(patch, local_window="off")
 
 
-@pytest.mark.parametrize("family", CROSS_ATTENTION, ids=str)
+@pytest.mark.parametrize("family", each(CROSS_ATTENTION))
 def test_cross_attention_to_a_prompt_as_long_as_the_picture_keeps_its_keys(family, node):
     """Its lengths are those of self-attention then."""
     usual = record_call(family.build(), family, RUN)

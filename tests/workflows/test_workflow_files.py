@@ -213,7 +213,7 @@ def _list_patches(api: dict[str, Any], node: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_the_comparison_reads_the_plain_and_the_patched_model() -> None:
+def test_the_comparison_reads_the_original_and_the_patched_model() -> None:
     api = to_api(graph.load(graph.COMPARE))
     (inputs,) = (node["inputs"] for node in api.values() if node["class_type"] == COMPARISON)
     assert api[inputs["model"][0]]["class_type"] in LOADERS

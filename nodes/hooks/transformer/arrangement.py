@@ -6,18 +6,20 @@ Plans are of one query for each key, and of a picture whose tokens follow each o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ....tome_core.constants import constant
 from ....tome_core.grid import TokenGrid
-from ..attention_call import AttentionCall
+from ..attention.call import AttentionCall
 
 
 class Arrangement(Protocol):
+    """How the tokens of a call stand, where plans are of another order."""
+
     def count_queries(self, keys: int) -> int:
         """How many queries a call with this many keys has."""
 
@@ -63,8 +65,7 @@ class Interwoven:
     places: Tensor
 
     @staticmethod
-    @lru_cache(maxsize=32)
-    @torch.inference_mode(False)
+    @constant
     def weave(grid: TokenGrid, beside: int, length: int, device: torch.device) -> Interwoven:
         """For rows that are prolonged by ``beside`` tokens, and other tokens behind them all."""
         tokens = torch.arange(length, device=device)

@@ -36,9 +36,9 @@ class Family:
         padding: the attribute that holds a number, where the picture's tokens are filled up to a
             multiple of it.
         least_text: fewest tokens of the prompt; None: as many as the prompt has.
-        asking_text: how many of the prompt's tokens are queries too, those beside the picture; the
-            others are keys alone. None: all.
-        also_alone: some blocks also attend among the references and the picture, without the
+        prompt_queries: how many of the prompt's tokens are queries too, those beside the picture;
+            the others are keys alone. None: all.
+        has_refiners: some blocks also attend among the references and the picture, without the
             prompt. Such sequences before the first one with the prompt are of refiners.
         prompt_tokens: lengths of prompts in cross-attention, beside that of the conditioning.
         sound: conditioning with the tokens that stand before those of the sound, which has an
@@ -57,8 +57,8 @@ class Family:
     counts_references: bool = False
     padding: str | None = None
     least_text: int | None = None
-    asking_text: int | None = None
-    also_alone: bool = False
+    prompt_queries: int | None = None
+    has_refiners: bool = False
     prompt_tokens: tuple[int, ...] = ()
     sound: str | None = None
 
@@ -193,7 +193,7 @@ FAMILIES: dict[str, Family] = {
         blocks=("language_model.layers",),
         references_behind=("ref_patches",),
         least_text=1,
-        asking_text=1,
+        prompt_queries=1,
     ),
     "comfy.ldm.omnigen.omnigen2.OmniGen2Transformer2DModel": Family(
         "OmniGen2", "before", references=(("ref_latents", "ref_image_refiner"),)
@@ -202,7 +202,7 @@ FAMILIES: dict[str, Family] = {
         "Boogu",
         "before",
         references=(("ref_latents", "ref_image_refiner"),),
-        also_alone=True,
+        has_refiners=True,
     ),
     "comfy.ldm.cosmos.model.GeneralDIT": Family(
         "Cosmos", "apart", patch=("patch_temporal", "patch_spatial", "patch_spatial")
@@ -258,7 +258,7 @@ FAMILIES: dict[str, Family] = {
         counts_references=True,
     ),
     "comfy.ldm.cascade.stage_c.StageC": Family(
-        "Stable Cascade, stage C", "after", patch=(1, 1), asking_text=0
+        "Stable Cascade, stage C", "after", patch=(1, 1), prompt_queries=0
     ),
     "comfy.ldm.ideogram4.model.Ideogram4Transformer2DModel": Family(
         "Ideogram 4", "before", patch=(1, 1)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from ....tome_core.attention.key_weights import count_channels, expand_mask
 from ....tome_core.plan import Plan
-from ....tome_core.proportional import count_channels, expand_mask
+from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.tokens import (
     divide_evenly,
     list_parts,
@@ -15,46 +16,46 @@ from ....tome_core.tokens import (
     take_for_groups,
     take_tokens,
 )
-from ..attention_call import AttentionCall, AttentionFunction
-from ..planner import LayerPlans
-from ..run_report import RunReport
+from ..attention.backend import Backend
+from ..attention.call import AttentionCall
+from ..run.report import RunReport
 
 SHARE = 0.6
-"""How much may lie beside the output at a time, in multiples of all queries. Plain attention holds
-queries, keys, values and outputs, four times as much; 4.6 are 1.15 times as much."""
+"""How much may lie beside the output at a time, in multiples of all queries. Unpatched attention
+holds queries, keys, values and outputs, four times as much; 4.6 are 1.15 times as much."""
 LEAST_BYTES = 2**26
 """So much may lie there in any case, for each image. Fewer heads at a time start more kernels, and
 with smaller ones a GPU would wait for the processor."""
 
 
 def attend_to_fewer(
-    function: AttentionFunction, plans: LayerPlans, call: AttentionCall, report: RunReport
+    backend: Backend, plan: LayerPlan, call: AttentionCall, report: RunReport
 ) -> Tensor:
     """The output of ``call`` as ``AttentionCall.run`` gives it.
 
-    plans: without a local window.
+    plan: without a local window.
     """
-    mask = None if call.mask is None else _reduce_mask(plans, expand_mask(call.mask), len(call.q))
-    if function.earlier:
+    mask = None if call.mask is None else _reduce_mask(plan, expand_mask(call.mask), len(call.q))
+    call = replace(call, mask=mask)
+    if backend.override:
         # Another node may treat each head in its own way, so it is given all of them at once.
-        few = function.run(_reduce(plans, replace(call, mask=mask)), plans.sizes, report)
-        return plans.restore(few)
-    whole = replace(call, mask=mask, skip_output_reshape=True)
-    sizes = plans.sizes
-    adds_channels = sizes is not None and function.choose_weighting(whole) == "channels"
-    together = count_heads(plans, whole, adds_channels=adds_channels)
+        return plan.restore(backend.run(_reduce(plan, call), plan.sizes, report))
+    heads_apart = replace(call, skip_output_reshape=True)
+    sizes = plan.sizes
+    adds_channels = sizes is not None and backend.choose_weighting(heads_apart) == "channels"
+    together = count_heads(plan, call, adds_channels=adds_channels)
     if together == call.heads:
-        return call.shape_output(_attend(function, plans, whole, report))
+        return call.shape_output(_attend(backend, plan, heads_apart, report))
     # In memory heads lie within tokens, as models want to have them.
     images, _, length, _ = call.q.shape
     out = call.q.new_empty(images, length, call.heads, call.v.shape[3]).transpose(1, 2)
     for some in list_parts(call.heads, together):
-        of_some = whole.take_heads(some)
-        out[:, some.start : some.stop] = _attend(function, plans, of_some, report)
+        of_some = heads_apart.take_heads(some)
+        out[:, some.start : some.stop] = _attend(backend, plan, of_some, report)
     return call.shape_output(out)
 
 
-def count_heads(plans: LayerPlans, call: AttentionCall, *, adds_channels: bool) -> int:
+def count_heads(plan: LayerPlan, call: AttentionCall, *, adds_channels: bool) -> int:
     """How many heads are computed together.
 
     It does not depend on the number of images: however a batch is split, the picture is the same.
@@ -63,7 +64,7 @@ def count_heads(plans: LayerPlans, call: AttentionCall, *, adds_channels: bool) 
     """
     _, heads, length, channels = call.q.shape
     width = count_channels(channels) if adds_channels else channels
-    held = _count_tokens(plans, length, adds_channels) * width
+    held = _count_tokens(plan, length, adds_channels) * width
     allowed = max(SHARE * length * channels * heads, LEAST_BYTES / call.q.element_size())
     if heads * (held - length * channels) <= allowed:
         return heads
@@ -74,54 +75,43 @@ def count_heads(plans: LayerPlans, call: AttentionCall, *, adds_channels: bool) 
     return repeats * divide_evenly(of_keys, most)
 
 
-def _count_tokens(plans: LayerPlans, length: int, adds_channels: bool) -> int:
+def _count_tokens(plan: LayerPlan, length: int, adds_channels: bool) -> int:
     """How many queries, keys, values and outputs of a head are in memory at once, beside those that
     the model holds.
     """
     queries = length
-    if plans.groups:
-        queries = plans.groups.groups * plans.groups.of_each
-    elif plans.queries:
-        queries = plans.queries.queries_left
-    keys = plans.keys.groups * plans.keys.slots if plans.keys else 0
-    if not (plans.groups or plans.queries or adds_channels):
+    if plan.groups:
+        queries = plan.groups.groups * plan.groups.group_size
+    elif plan.queries:
+        queries = plan.queries.queries_kept
+    keys = plan.keys.groups * plan.keys.keys_read if plan.keys else 0
+    if not (plan.groups or plan.queries or adds_channels):
         return 2 * keys + queries
     # The queries are copied, and in the end their outputs are copied to all tokens.
     return max(queries + 2 * keys + queries, queries + length)
 
 
-def _attend(
-    function: AttentionFunction, plans: LayerPlans, call: AttentionCall, report: RunReport
-) -> Tensor:
+def _attend(backend: Backend, plan: LayerPlan, call: AttentionCall, report: RunReport) -> Tensor:
     """The output for all tokens. (B, H, L, D)"""
     # The call with fewer tokens is given no name, so that its copies are freed after it.
-    few = function.run(_reduce(plans, call), plans.sizes, report)  # (B·G, H, Q, D)
+    few = backend.run(_reduce(plan, call), plan.sizes, report)  # (B·G, H, Q, D)
     # Some packs put a function in place of ComfyUI's that joins heads whatever it is asked for.
-    return plans.restore(few if few.ndim == 4 else split_heads(few, call.heads))
+    return plan.restore(few if few.ndim == 4 else split_heads(few, call.heads))
 
 
-def _reduce(plans: LayerPlans, call: AttentionCall) -> AttentionCall:
-    """The call with fewer queries, keys and values; groups are rows of a larger batch.
-
-    Its mask is reduced already.
-    """
-    q, k, v = call.q, call.k, call.v
-    if plans.queries:
-        q = plans.queries.choose(q)
-    if plans.keys:
-        k, v = plans.keys.choose(k), plans.keys.merge(v)
-    if plans.groups:
-        q = plans.groups.split(q)
+def _reduce(plan: LayerPlan, call: AttentionCall) -> AttentionCall:
+    """The call with fewer queries, keys and values; its mask is reduced already."""
+    q, k, v = plan.reduce_heads(call.q, call.k, call.v)
     return replace(call, q=q, k=k, v=v)
 
 
-def _reduce_mask(plans: LayerPlans, mask: Tensor, images: int) -> Tensor:
+def _reduce_mask(plan: LayerPlan, mask: Tensor, images: int) -> Tensor:
     """mask: (B or 1, H or 1, L or 1, L)."""
-    if plans.queries:
-        mask = _take_rows(mask, plans.queries)
-    if plans.keys:
-        mask = _take_columns(mask, plans.keys, images)
-    return plans.groups.split_mask(mask) if plans.groups else mask
+    if plan.queries:
+        mask = _take_rows(mask, plan.queries)
+    if plan.keys:
+        mask = _take_columns(mask, plan.keys, images)
+    return plan.groups.split_mask(mask) if plan.groups else mask
 
 
 def _take_rows(mask: Tensor, plan: Plan) -> Tensor:

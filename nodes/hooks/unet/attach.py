@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from comfy.ldm.modules.diffusionmodules.openaimodel import UNetModel
 from comfy.model_patcher import ModelPatcher
+from torch import Tensor
 
+from ....tome_core.plan_layer import explain_unreduced
 from ....tome_core.settings import Settings
-from ..attention_call import OVERRIDE_KEY
-from ..model_call import ModelCall, ModelInputs, add_call
+from ..attention.backend import OVERRIDE_KEY
+from ..run.state import ModelCall, ModelInputs, add_call
 from ..settings_stack import SettingsStack
 from .call import CURRENT_CALL, UNetCall
 from .feed_forward import patch_feed_forward
 from .layers import SelfAttentionLayer, list_layers
 from .patches import add_patches
-from .sizes import stays_whole
 
 
 @dataclass(frozen=True)
@@ -31,18 +33,19 @@ class UNet:
     def read(cls, unet: UNetModel) -> UNet:
         return cls(list_layers(unet))
 
-    @property
+    @cached_property
     def resolutions(self) -> tuple[int, ...]:
         return tuple(sorted({layer.downsample for layer in self.layers}))
 
-    def check(self, settings: Settings) -> tuple[str, ...]:
-        """Every input acts on a UNet."""
+    def list_remarks(self, settings: Settings) -> tuple[str, ...]:
+        """None: every input acts on a UNet."""
         return ()
 
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
         for layer in self.layers:
             for settings in stack.settings:
-                if "tokens of the MLP" in settings.find_parts(layer.downsample, stack.resolutions):
+                targets = settings.find_targets(layer.downsample, stack.resolutions)
+                if "tokens of the MLP" in targets:
                     patch_feed_forward(model, layer)
 
     @contextmanager
@@ -50,22 +53,48 @@ class UNet:
         unet, options = inputs.base_model.diffusion_model, inputs.options
         frames = inputs.conditioning.get("num_video_frames", unet.default_num_video_frames)
         replaced = options.get("patches_replace", {})
-        earlier = options.get(OVERRIDE_KEY)
+        override = options.get(OVERRIDE_KEY)
         unet_call = UNetCall(
             model=call,
             unet=unet,
-            layers={
-                layer.key: layer for layer in self.layers if call.find_acting(layer.downsample)
-            },
+            layers={layer.key: layer for layer in self.layers if call.acting[layer.downsample]},
             frames=frames,
             replaced={name: frozenset(replaced.get(name, ())) for name in ("attn1", "attn2")},
-            earlier=earlier,
-            whole=call.find_whole(inputs.latent.device, earlier is None),
+            override=override,
+            unreduced=call.find_unreduced(inputs.latent.device, override is None),
         )
-        if not stays_whole(call.run, call.stack, self.layers, inputs.latent):
+        # Patches are added in every step, active or not: a compiled model keeps what it saw first.
+        if not self._is_unreduced(call, inputs.latent):
             options = add_call(add_patches(options, call.stack), unet_call)
         outer = CURRENT_CALL.set(unet_call)
         try:
             yield options
         finally:
             CURRENT_CALL.reset(outer)
+
+    @cached_property
+    def _alike(self) -> tuple[tuple[SelfAttentionLayer, ...], ...]:
+        """Layers of one size, whatever the latent."""
+        found: dict[tuple[int, int], tuple[SelfAttentionLayer, ...]] = {}
+        for layer in self.layers:
+            size = layer.downsample, layer.channels
+            found[size] = (*found.get(size, ()), layer)
+        return tuple(found.values())
+
+    def _is_unreduced(self, call: ModelCall, latent: Tensor) -> bool:
+        """Whether every setting leaves all its layers alone at this size of the latent.
+
+        The report is told why.
+        """
+        reasons = []
+        for settings in call.stack.settings:
+            for alike in self._alike:
+                if not settings.find_targets(alike[0].downsample, self.resolutions):
+                    continue
+                layer = alike[0].measure_from(latent, self.resolutions)
+                if not (reason := explain_unreduced(settings, layer)):
+                    return False
+                reasons += [(settings, reason, each) for each in alike]
+        for each in reasons:
+            call.run.report.say(*each)
+        return True

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ....tome_core.proportional import add_sizes_to_mask
-from ..attention_call import Attention, AttentionCall, AttentionFunction
-from ..model_call import find_call
+from ....tome_core.attention.key_weights import add_sizes_to_mask
+from ..attention.backend import Backend
+from ..attention.call import Attention, AttentionCall
+from ..run.state import find_call
 from .call import UNetCall
 
 
@@ -32,17 +33,16 @@ def attend(
     call: UNetCall | None = find_call(options)
     if call is None:
         return attention(q, k, v, heads, mask, *args, **kwargs)
-    function = AttentionFunction(attention, call.earlier)
+    backend = Backend(attention, call.override)
     running = call.find_running(options)
     window = running.take_window(k.shape[1]) if running else None
     if window:
-        whole = AttentionCall.read(q, k, v, heads, mask, *args, **kwargs)
-        return whole.reshape_output(whole.run_in_windows(window))
+        return AttentionCall.read(q, k, v, heads, mask, *args, **kwargs).run_in_windows(window)
     sizes = running.take_sizes(k.shape[1]) if running else None
     if sizes is None:
-        return function(q, k, v, heads, mask, *args, **kwargs)
+        return backend(q, k, v, heads, mask, *args, **kwargs)
     tensors = AttentionCall.read(q, k, v, heads, mask, *args, **kwargs)
-    if function.choose_weighting(tensors) == "mask":
+    if backend.choose_weighting(tensors) == "mask":
         # The tensors keep their shape: another node's attention gets them as without us.
-        return function(q, k, v, heads, add_sizes_to_mask(mask, sizes, q.dtype), *args, **kwargs)
-    return tensors.reshape_output(function.run(tensors, sizes, call.model.run.report))
+        return backend(q, k, v, heads, add_sizes_to_mask(mask, sizes, q.dtype), *args, **kwargs)
+    return backend.run(tensors, sizes, call.model.run.report)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ....tome_core.plan import MergingPlan
-from ....tome_core.window_plan import WindowPlan
-from ..attention_call import Attention
-from ..model_call import ModelCall
-from ..planner import LayerPlans
+from ....tome_core.plan_layer import LayerPlan
+from ....tome_core.windows.plan import WindowPlan
+from ..attention.backend import explain_no_window
+from ..attention.call import Attention
+from ..run.state import ModelCall
 from .layers import LayerKey, SelfAttentionLayer
 
 
@@ -36,10 +38,19 @@ class RunningBlock:
     layer: SelfAttentionLayer
     sizes: Tensor | None
     window: WindowPlan | None
-    outputs: LayerPlans | None
+    outputs: LayerPlan | None
     cross_attention: MergingPlan | None
     mlp: MergingPlan | None
     given: tuple[Tensor, ...]
+
+    @classmethod
+    def begin(
+        cls, layer: SelfAttentionLayer, plan: LayerPlan, given: tuple[Tensor, ...]
+    ) -> RunningBlock:
+        # Without the plan of the keys, which must be gone when memory peaks in the MLP.
+        restores = plan.queries or plan.groups
+        outputs = LayerPlan(queries=plan.queries, groups=plan.groups) if restores else None
+        return cls(layer, plan.sizes, plan.window, outputs, plan.cross_attention, plan.mlp, given)
 
     def release(self) -> None:
         """Free the memory of ``given``, which ComfyUI's block holds until its end."""
@@ -58,7 +69,7 @@ class RunningBlock:
 
     def take_window(self, keys: int) -> WindowPlan | None:
         """As ``take_sizes``, of ``window``."""
-        if self.window is None or self.window.stream.length != keys:
+        if self.window is None or self.window.geometry.stream.length != keys:
             return None
         window, self.window = self.window, None
         return window
@@ -75,8 +86,8 @@ class UNetCall:
         frames: tokens of the model's temporal attention, None for still images.
         replaced: for each attention ("attn1", "attn2"), the blocks in which another node
             computes it.
-        earlier: the attention that another node put in place of ComfyUI's.
-        whole: see ``ModelCall.find_whole``.
+        override: the attention that another node put in place of ComfyUI's.
+        unreduced: see ``ModelCall.find_unreduced``.
         running: the block that runs, where it is reduced.
     """
 
@@ -85,18 +96,19 @@ class UNetCall:
     layers: Mapping[LayerKey, SelfAttentionLayer]
     frames: int | None
     replaced: Mapping[str, frozenset[tuple[Any, ...]]]
-    earlier: Attention | None
-    whole: set[Hashable]
+    override: Attention | None
+    unreduced: set[Hashable]
     running: RunningBlock | None = None
 
-    def find_layer(self, options: Mapping[str, Any]) -> SelfAttentionLayer | None:
-        """The layer of the block that runs, None where nothing acts on it."""
-        return self.layers.get(_find_key(options))
+    @cached_property
+    def no_window(self) -> str:
+        """Why no layer can have a local window, empty where it can."""
+        return explain_no_window(self.override)
 
     def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:
         """What the block that runs was given, None where it is not reduced."""
         running = self.running
-        return running if running and running.layer.key == _find_key(options) else None
+        return running if running and running.layer.key == find_key(options) else None
 
     def is_replaced(self, attention: str, layer: SelfAttentionLayer) -> bool:
         """True where another node computes this attention of the layer's block."""
@@ -108,6 +120,7 @@ CURRENT_CALL: ContextVar[UNetCall | None] = ContextVar("token_merge_call", defau
 """For the MLP alone: ComfyUI gives it tokens and nothing else."""
 
 
-def _find_key(options: Mapping[str, Any]) -> LayerKey:
+def find_key(options: Mapping[str, Any]) -> LayerKey:
+    """Of the block that runs."""
     block, number = options.get("block", ("", 0))
     return block, number, options.get("block_index", 0)

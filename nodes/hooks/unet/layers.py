@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+import torch
 from comfy.ldm.modules.attention import SpatialTransformer
 from comfy.ldm.modules.diffusionmodules.openaimodel import Downsample, UNetModel, Upsample
-from torch import nn
+from torch import Tensor, nn
 
-from ....tome_core.query_groups import MOST_GROUPS
+from ....tome_core.constants import constant
+from ....tome_core.grid import Stream, TokenGrid
+from ....tome_core.layer import Layer
 
 LayerKey = tuple[str, int, int]
 
@@ -33,11 +37,32 @@ class SelfAttentionLayer:
     path: str
 
     local_window = 0
-    most_groups = MOST_GROUPS
+    """Windows do not pay on UNets."""
 
-    @property
+    @cached_property
     def key(self) -> LayerKey:
         return (self.block, self.number, self.index)
+
+    @constant
+    def measure(
+        self, activations: tuple[int, ...], resolutions: tuple[int, ...], device: torch.device
+    ) -> Layer:
+        """The layer with activations of this shape, (B, C, H, W).
+
+        resolutions: of all layers of the UNet, finest first.
+        """
+        stream = Stream(TokenGrid.from_activations(activations))
+        return Layer(stream, device, self.downsample, resolutions, self.channels)
+
+    def measure_from(self, latent: Tensor, resolutions: tuple[int, ...]) -> Layer:
+        """The layer before the UNet is called. latent: (B, C, H, W).
+
+        Another node may have the UNet compute fewer tokens than the latent tells, and then reducing
+        them would save even less; or more, and then they are not reduced, too.
+        """
+        # A UNet rounds up where it halves an odd side.
+        sides = (-(-side // self.downsample) for side in latent.shape[-2:])
+        return self.measure((0, 0, *sides), resolutions, latent.device)
 
     def __str__(self) -> str:
         return f"{self.block} {self.number}.{self.index}"

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ....tome_core.grid import TokenGrid
-from ....tome_core.streams import Stream
-from ..attention_call import OVERRIDE_KEY, explain_no_window
-from ..model_call import find_call
-from ..planner import LayerPlans, plan_attention
+from ....tome_core.plan_layer import Inputs
+from ..attention.backend import OVERRIDE_KEY
+from ..attention.plan_attention import plan_attention
+from ..run.state import find_call
 from ..settings_stack import SettingsStack
 from .attention import attend
-from .call import RunningBlock, UNetCall
+from .call import RunningBlock, UNetCall, find_key
 from .layers import SelfAttentionLayer
-
-Inputs = tuple[Tensor, Tensor, Tensor]
-"""Of the query, key and value projections, each (B, N, C); often the same tensor."""
 
 
 def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]:
@@ -30,13 +25,12 @@ def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]
     last before attention and first after it: patches of other nodes see every token, and a layer
     whose tokens they change is skipped.
     """
-    parts = stack.parts
-    if not parts:
+    if not stack.targets:
         return options
     patches = dict(options.get("patches", {}))
     patches["attn1_patch"] = [*patches.get("attn1_patch", ()), reduce_self_attention]
     _put_first(patches, "attn1_output_patch", restore_self_attention)
-    if "queries of cross-attention" in parts:
+    if "queries of cross-attention" in stack.targets:
         patches["attn2_patch"] = [*patches.get("attn2_patch", ()), reduce_cross_attention]
         _put_first(patches, "attn2_output_patch", restore_cross_attention)
     found = {**options, "patches": patches}
@@ -56,49 +50,27 @@ def reduce_self_attention(
     """Reduce the inputs of self-attention, so that its projections get fewer tokens too."""
     call: UNetCall = find_call(extra_options)
     call.running = None
-    layer = call.find_layer(extra_options)
+    layer = call.layers.get(find_key(extra_options))
     if layer is None:
         return n, context, value
-    name = (layer.key, n.shape, *extra_options.get("activations_shape", ()))
-    if name in call.whole or _is_temporal(call, n, extra_options):
+    activations = tuple(extra_options.get("activations_shape", ()))
+    name = (layer.key, n.shape, activations)
+    if name in call.unreduced or (call.frames == n.shape[1] and _is_temporal(n, activations)):
         return n, context, value
-    acting = call.model.find_acting(layer.downsample)
-    reason = _explain_skip(call, layer, (n, context, value), extra_options)
-    if reason:
-        call.model.run.report.skip(acting, layer, reason)
+    acting = call.model.acting[layer.downsample]
+    if reason := _explain_skip(call, layer, (n, context, value), activations):
+        for settings in acting:
+            call.model.run.report.say(settings, reason, layer)
         return n, context, value
-    stream = _read_stream(tuple(extra_options["activations_shape"]))
-    no_window = explain_no_window(call.earlier)
-    plans = plan_attention(
-        call.model, acting, layer, stream, n.device, lambda: n, no_window, layer.channels
-    )
-    if plans is None:
-        call.whole.add(name)
+    size = layer.measure(activations, call.model.stack.resolutions, n.device)
+    plan = plan_attention(call.model, acting, layer, size, n, call.no_window)
+    if plan is None:
+        call.unreduced.add(name)
         return n, context, value
-    # Without the plan of the keys, which must be gone when memory peaks in the MLP.
-    restores = plans.queries or plans.groups
-    outputs = LayerPlans(queries=plans.queries, groups=plans.groups) if restores else None
-    queries, keys, values = _reduce(plans, n, context, value)
+    queries, keys, values = plan.reduce_inputs(n, context, value)
     given = tuple(x for x in (keys, values) if x is not context and x is not value)
-    call.running = RunningBlock(
-        layer, plans.sizes, plans.window, outputs, plans.cross_attention, plans.mlp, given
-    )
+    call.running = RunningBlock.begin(layer, plan, given)
     return queries, keys, values
-
-
-def _reduce(plans: LayerPlans, n: Tensor, context: Tensor, value: Tensor) -> Inputs:
-    """What the projections get; each tensor is reduced once."""
-    queries = plans.queries.merge(n) if plans.queries else n  # (B, Mq, C)
-    if plans.keys:
-        same = value is n and plans.keys is plans.queries
-        values = queries if same else plans.keys.merge(value)  # (B or B·G, Mk, C)
-        if plans.sizes is not None:
-            # Not a mean: it is less like any of its tokens, so attention to it is flatter.
-            context = plans.keys.choose(context)
-        else:
-            context = values if context is value else plans.keys.merge(context)
-        value = values
-    return plans.groups.split(queries) if plans.groups else queries, context, value
 
 
 @torch.compiler.disable
@@ -114,9 +86,9 @@ def restore_self_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     if outputs is None:
         return n
     if outputs.groups:
-        _check_length(n, outputs.groups.of_each)
+        _check_length(n, outputs.groups.group_size)
     elif outputs.queries:
-        _check_length(n, outputs.queries.slots)
+        _check_length(n, outputs.queries.queries_kept)
     return outputs.restore(n)
 
 
@@ -136,9 +108,9 @@ def reduce_cross_attention(
     elif n.shape[:2] != plan.shape:
         reason = "another node changed the tokens of cross-attention"
     if reason:
-        acting = call.model.find_acting(running.layer.downsample)
-        merging = [each for each, parts in acting.items() if "queries of cross-attention" in parts]
-        call.model.run.report.skip(merging, running.layer, reason)
+        for settings, targets in call.model.acting[running.layer.downsample].items():
+            if "queries of cross-attention" in targets:
+                call.model.run.report.say(settings, reason, running.layer)
         running.cross_attention = None
         return n, context, value
     return plan.merge(n), context, value
@@ -152,7 +124,7 @@ def restore_cross_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     if running is None or running.cross_attention is None:
         return n
     plan, running.cross_attention = running.cross_attention, None
-    _check_length(n, plan.slots)
+    _check_length(n, plan.queries_kept)
     return plan.unmerge(n)
 
 
@@ -164,29 +136,26 @@ def _check_length(n: Tensor, given: int) -> None:
         )
 
 
-@lru_cache(maxsize=32)
-def _read_stream(activations: tuple[int, ...]) -> Stream:
-    return Stream(TokenGrid.from_activations(activations))
+def _is_temporal(n: Tensor, activations: tuple[int, ...]) -> bool:
+    """True in SVD's temporal blocks: one sequence of frames per pixel, nothing to reduce.
 
-
-def _is_temporal(call: UNetCall, n: Tensor, extra_options: dict[str, Any]) -> bool:
-    """True in SVD's temporal blocks: one sequence of frames per pixel, nothing to reduce."""
-    if call.frames is None or n.shape[1] != call.frames:
+    n: (B, N, C) with as many tokens as the video has frames.
+    """
+    if not activations:
         return False
-    batch, _, height, width = extra_options["activations_shape"]
+    batch, _, height, width = activations
     return n.shape[0] * n.shape[1] == batch * height * width and n.shape[0] != batch
 
 
 def _explain_skip(
-    call: UNetCall, layer: SelfAttentionLayer, inputs: Inputs, extra_options: dict[str, Any]
-) -> str | None:
-    """Why the layer cannot be reduced in this call, None where it can."""
+    call: UNetCall, layer: SelfAttentionLayer, inputs: Inputs, activations: tuple[int, ...]
+) -> str:
+    """Why the layer cannot be reduced in this call, empty where it can."""
     if call.is_replaced("attn1", layer):
         return "another node computes the block's self-attention"
-    shape = extra_options.get("activations_shape")
-    if shape is None:
+    if not activations:
         return "this ComfyUI does not tell the size of a layer's activations"
-    batch, tokens = shape[0], shape[2] * shape[3]
+    batch, tokens = activations[0], activations[2] * activations[3]
     if call.frames == tokens:
         return f"{tokens} tokens cannot be told from {call.frames} frames"
     queries, keys, values = ((*x.shape[:2],) for x in inputs)
@@ -194,4 +163,4 @@ def _explain_skip(
         return f"another node changed its tokens from {tokens} to {queries[1]}"
     if keys != queries or values != queries:
         return f"another node gave it {keys[1]} keys for {tokens} tokens"
-    return None
+    return ""

@@ -16,7 +16,7 @@ from comfy_extras.nodes_hypernetwork import HypernetworkLoader
 from comfy_extras.nodes_hypertile import HyperTile
 from comfy_extras.nodes_tomesd import TomePatchModel
 from support.unets import build_unet
-from token_merge.nodes.hooks import attention_call
+from token_merge.nodes.hooks.attention import backend
 from torch import Tensor
 
 from ..files import save
@@ -84,7 +84,7 @@ def attend_as_sage(
 @contextmanager
 def as_on_a_gpu() -> Iterator[None]:
     """SageAttention runs there alone, and a mask there is slow, which decides how keys weigh."""
-    with patch.object(attention_call, "masks_are_free", lambda device: False):
+    with patch.object(backend, "masks_are_free", lambda device: False):
         yield
 
 

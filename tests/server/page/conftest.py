@@ -1,4 +1,4 @@
-"""ComfyUI's page in a real browser, with a server that keeps results, as a user's server does.
+"""ComfyUI's page in a real browser.
 
 The screenshots of the tests are kept in the folder that TOKEN_MERGE_SCREENSHOTS names, else among
 pytest's temporary files.
@@ -13,21 +13,10 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from support.page import browser as browsers
-from support.page import unreached_model
 from support.page.page import Look, Page
 from support.page.pages import Pages
 
-from devtools.server import Server, link, running
-
-
-@pytest.fixture(scope="session")
-def page_server(
-    tmp_path_factory: pytest.TempPathFactory, files_before: dict[str, tuple[int, int]]
-) -> Iterator[Server]:
-    base = tmp_path_factory.mktemp("page-server")
-    link(base / "custom_nodes" / "unreached-model", Path(unreached_model.__file__).parent)
-    with running(base) as server:
-        yield server
+from devtools.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -48,14 +37,31 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pages(browser: webdriver.Chrome, page_server: Server, screenshots: Path) -> Pages:
-    return Pages(browser, page_server.url, screenshots)
+def pages(browser: webdriver.Chrome, user_server: Server, screenshots: Path) -> Pages:
+    return Pages(browser, user_server.url, screenshots)
 
 
-@pytest.fixture(scope="session", params=["classic", "newer"])
+@pytest.fixture(params=["classic", "newer"])
 def look(request: pytest.FixtureRequest) -> Look:
-    """How the page draws nodes. For the whole session: tests of one look come together."""
+    """How the page draws nodes."""
     return request.param
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the same page come together: another look or language is loaded anew."""
+    here = Path(__file__).parent
+    places = [place for place, item in enumerate(items) if here in item.path.parents]
+    for place, item in zip(
+        places, sorted((items[each] for each in places), key=_order), strict=True
+    ):
+        items[place] = item
+
+
+def _order(item: pytest.Item) -> int:
+    wanted = getattr(item, "callspec", None)
+    values = wanted.params if wanted else {}
+    return 2 if "language" in values else int(values.get("look") == "newer")
 
 
 @pytest.fixture

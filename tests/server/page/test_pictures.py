@@ -60,7 +60,7 @@ def test_the_graph_with_what_the_node_says(page):
     page.open(user_graph())
     page.call(scripts.ARRANGE, PLACES, ORIGIN)
     page.run()
-    assert " 9,216 tokens, attention reads 2,304 keys; " in page.text_on("11")
+    assert " 9,216 tokens, attention reads 2,304 keys" in page.text_on("11")
     box = page.call(scripts.ARRANGE, PLACES, ORIGIN)
     wait_for(lambda: page.browser.execute_script(scripts.PICTURE_IS_DRAWN, "6"))
     save(page, PICTURES[page.look], box)

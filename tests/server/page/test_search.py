@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from selenium.webdriver.common.keys import Keys
 from support.page.browser import wait_for
 
@@ -17,41 +16,36 @@ IN_SIGHT = """
 """
 
 
-@pytest.fixture
-def search(classic_page):
-    """Types into the search and returns what it shows without scrolling."""
+EXPECTED = {
+    "tome": [MERGE],
+    "todo": [DOWNSAMPLE, "Token Downsample (Advanced)"],
+    "token": [MERGE, DOWNSAMPLE, *ADVANCED],
+    "token merge": [MERGE, "Token Merge (Advanced)"],
+    "compare": ["Compare Token Reduction"],
+    "faster": [MERGE, DOWNSAMPLE, *ADVANCED],
+    "accelerate": [MERGE, DOWNSAMPLE, *ADVANCED],
+    "vram": [MERGE, DOWNSAMPLE, *ADVANCED],
+}
+"""What each word has to show without scrolling."""
+
+
+def search(page, field, word: str) -> list[str]:
+    """Type a word, and read what is shown without scrolling."""
+    # A word that finds nothing comes first, so that no list of the word before is read.
+    for text in ("nothing has this name", word):
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(text)
+        empty = text != word
+        wait_for(lambda empty=empty: bool(page.find("no-results")) == empty)
+    return wait_for(lambda: page.browser.execute_script(IN_SIGHT))
+
+
+def test_search_shows_our_nodes_without_scrolling(classic_page):
     classic_page.open({})
     field = classic_page.open_search()
-
-    def type_in(word: str) -> list[str]:
-        # A word that finds nothing comes first, so that no list of the word before is read.
-        for text in ("nothing has this name", word):
-            field.send_keys(Keys.CONTROL, "a")
-            field.send_keys(text)
-            empty = text != word
-            wait_for(lambda empty=empty: bool(classic_page.find("no-results")) == empty)
-        return wait_for(lambda: classic_page.browser.execute_script(IN_SIGHT))
-
-    yield type_in
+    shown = {word: search(classic_page, field, word) for word in EXPECTED}
+    classic_page.keep("search.png")
+    missing = {word: {*names} - {*shown[word]} for word, names in EXPECTED.items()}
     field.send_keys(Keys.ESCAPE)
     wait_for(lambda: not classic_page.find("result-item"))
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("tome", [MERGE]),
-        ("todo", [DOWNSAMPLE, "Token Downsample (Advanced)"]),
-        ("token", [MERGE, DOWNSAMPLE, *ADVANCED]),
-        ("token merge", [MERGE, "Token Merge (Advanced)"]),
-        ("compare", ["Compare Token Reduction"]),
-        ("faster", [MERGE, DOWNSAMPLE, *ADVANCED]),
-        ("accelerate", [MERGE, DOWNSAMPLE, *ADVANCED]),
-        ("vram", [MERGE, DOWNSAMPLE, *ADVANCED]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_search_shows_our_nodes_without_scrolling(search, classic_page, word, expected):
-    shown = search(word)
-    classic_page.keep(f"search-{word.replace(' ', '-')}.png")
-    assert [name for name in expected if name not in shown] == [], shown
+    assert not any(missing.values()), missing

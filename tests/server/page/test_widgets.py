@@ -18,8 +18,8 @@ def test_a_simple_node_shows_its_few_widgets(page, kind):
 
 
 @pytest.mark.parametrize("kind", ["TokenMergeAdvanced", "TokenDownsampleAdvanced"])
-def test_an_advanced_node_shows_every_input(page, page_server, kind):
-    reply = requests.get(f"{page_server.url}/object_info/{kind}", timeout=30).json()
+def test_an_advanced_node_shows_every_input(page, user_server, kind):
+    reply = requests.get(f"{user_server.url}/object_info/{kind}", timeout=30).json()
     page.open({"1": {"class_type": kind, "inputs": {}}})
     assert ["model", *page.widgets_of("1")] == reply[kind]["input_order"]["required"]
     page.keep(f"widgets-{kind}-{page.look}.png")

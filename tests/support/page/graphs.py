@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from itertools import count
 
 from devtools.client import Prompt
@@ -42,20 +41,6 @@ def sample_with(*ours: str, **values: object) -> Prompt:
     }
     for key, (kind, inputs) in rest.items():
         prompt[key] = {"class_type": kind, "inputs": inputs}
-    return prompt
-
-
-def sample_twice() -> Prompt:
-    """Two samplers, each behind a Token Downsample of its own: "11" and "12", which are alike."""
-    prompt = sample_with("TokenDownsample")
-    prompt["12"] = copy.deepcopy(prompt["11"])
-    for key, source, values in (
-        ("24", "4", {"model": ["12", 0]}),
-        ("25", "5", {"samples": ["24", 0]}),
-        ("26", "6", {"images": ["25", 0]}),
-    ):
-        node = prompt[source]
-        prompt[key] = {**node, "inputs": {**node["inputs"], **values}}
     return prompt
 
 

@@ -23,7 +23,7 @@ from .browser import WAIT_SECONDS, wait_for
 Look = Literal["classic", "newer"]
 """How the page draws its nodes: on a canvas, or as elements of the document (Nodes 2.0)."""
 
-CLICKS = 4
+CLICKS = 12
 """Most double-clicks to open the search."""
 
 SETTINGS = {

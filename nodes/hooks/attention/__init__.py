@@ -1,0 +1,1 @@
+"""What all models share in one attention call: its arguments, its backend, and its plan."""

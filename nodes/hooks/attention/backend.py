@@ -1,0 +1,148 @@
+"""Which function computes attention, and how keys get their weights there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import comfy.ldm.modules.attention as comfy_attention
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from ....tome_core.attention import attend_weighed
+from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask, count_channels
+from ....tome_core.faster_forms import find_form
+from ..run.report import RunReport
+from .call import Attention, AttentionCall
+
+OVERRIDE_KEY = "optimized_attention_override"
+"""Where ComfyUI looks in transformer_options for another attention function."""
+
+TAKE_MASKS = frozenset(
+    {
+        "attention_basic",
+        "attention_sub_quad",
+        "attention_split",
+        "attention_pytorch",
+        "attention_xformers",
+    }
+)
+TAKE_CHANNELS = TAKE_MASKS | {"attention_flash"}
+"""ComfyUI's attention functions that accept a mask, and any multiple of 8 channels. Functions that
+are not named may accept neither: SageAttention pads 72 channels to 128 and refuses 136, and the
+mask that forks of it take is added to scores of base 2, where log s weighs too little."""
+
+MOST_CHANNELS = 256
+"""The flash kernels of PyTorch, FlashAttention and xFormers take heads of at most so many."""
+
+KEEP_TO_FLASH = frozenset({"attention_flash", "attention_xformers"})
+"""With more channels FlashAttention refuses each call, of which ComfyUI warns each time, and
+xFormers has no kernel on the newest GPUs."""
+
+HAND_MASKS_ON = frozenset({"attention_flash", "attention3_sage"})
+"""ComfyUI's functions that give every call with a mask to PyTorch's attention."""
+
+NOT_WEIGHTED = (
+    "proportional_attention is left out where another node or a launch option "
+    "sets the attention function"
+)
+
+
+def explain_no_window(override: Attention | None) -> str:
+    """Why attention cannot be computed in local windows, empty where it can.
+
+    It then takes other kernels, whichever of ComfyUI's functions was to be called.
+
+    override: the attention that another node put in place, which is called in any case.
+    """
+    return "another node sets the attention function" if override else ""
+
+
+def masks_are_free(device: torch.device) -> bool:
+    """Whether a mask costs nothing there."""
+    return device.type == "cpu"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What computes attention: ComfyUI's function, or what another node put in its place.
+
+    override: the other node's, which is handed ComfyUI's; None where there is none.
+    """
+
+    function: Attention
+    override: Attention | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        run = partial(self.override, self.function) if self.override else self.function
+        return run(*args, **kwargs)
+
+    def choose_weighting(self, call: AttentionCall) -> Literal["mask", "channels", "kernel"] | None:
+        """How keys are given their sizes; None where the function may accept neither.
+
+        On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
+        on a CPU, it costs nothing.
+        """
+        free = masks_are_free(call.q.device)
+        if self.override:
+            return "mask" if call.mask is not None or free else None
+        name = self._find_name(call)
+        unmasked = name == "attention_pytorch" and call.mask is None
+        given = call.q, call.k, call.v, None, call.scale
+        if unmasked and find_form("attention.attend_weighed", call.q.device, *given):
+            return "kernel"
+        fits = count_channels(call.q.shape[-1]) <= MOST_CHANNELS
+        if name in TAKE_MASKS and (call.mask is not None or free):
+            return "mask"
+        if name in TAKE_CHANNELS and fits:
+            return "channels"
+        return "mask" if name in TAKE_MASKS - KEEP_TO_FLASH else None
+
+    def _find_name(self, call: AttentionCall) -> str:
+        """Of ComfyUI's function that computes the call: some leave calls to PyTorch's."""
+        name = getattr(self.function, "__name__", "")
+        masked = call.mask is not None
+        handed_on = masked and name in HAND_MASKS_ON
+        if name == "attention_sage":
+            # An older ComfyUI, which does not ask, gives it every mask.
+            takes_masks = getattr(comfy_attention, "SAGE_ATTENTION_SUPPORTS_MASK", True)
+            precise = call.options.get("low_precision_attention") is False
+            handed_on = precise or (masked and not takes_masks)
+        return "attention_pytorch" if handed_on else name
+
+    def run(self, call: AttentionCall, sizes: Tensor | None, report: RunReport) -> Tensor:
+        """The output of ``call`` as ``AttentionCall.run`` gives it.
+
+        sizes: (B or 1, Nk) tokens that each key stands for, None where they do not count.
+        """
+        if sizes is None:
+            return call.run(self)
+        weighting = self.choose_weighting(call)
+        if weighting == "kernel":
+            return call.shape_output(attend_weighed(call.q, call.k, call.v, sizes, call.scale))
+        if weighting == "mask":
+            mask = add_sizes_to_mask(call.mask, sizes, call.q.dtype)
+            return replace(call, mask=mask).run(self)
+        if weighting == "channels":
+            channels = call.q.shape[-1]
+            call = add_channels(call, sizes)  # the narrower tensors are freed here
+            return cut_channels(call.run(self), call.heads, channels)
+        report.say(None, NOT_WEIGHTED)
+        return call.run(self)
+
+
+def add_channels(call: AttentionCall, sizes: Tensor) -> AttentionCall:
+    """A call with extra channels of queries and keys, which do what a mask of log s does."""
+    options = {name: value for name, value in call.options.items() if name != "scale"}
+    q, k, v = add_size_channels(call.q, call.k, call.v, sizes, call.scale)
+    return replace(call, q=q, k=k, v=v, options=options)
+
+
+def cut_channels(out: Tensor, heads: int, channels: int) -> Tensor:
+    """The first channels of each head alone. out: (B, N, H·D') or (B, H, N, D')."""
+    if out.ndim == 4:
+        return out[..., :channels]
+    apart = rearrange(out, "b n (h d) -> b n h d", h=heads)
+    return apart[..., :channels].flatten(2)

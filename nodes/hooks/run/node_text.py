@@ -1,0 +1,96 @@
+"""What is said of a run: on the nodes of the page, in the console, and to listeners."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from textwrap import wrap
+
+from comfy_api.latest import io
+
+from ....tome_core.settings import Settings
+from .report import RunSummary
+from .state import Attached, Run
+
+logger = logging.getLogger("token_merge")
+
+SECONDS_BETWEEN = 5.0
+"""While a run goes on, the texts on the nodes are as old as this at most."""
+
+LINE_BREAK = "  \n"
+"""The page shows the text as HTML on its classic nodes and as Markdown on its newer ones, where a
+single line feed is a space. A line break in both is two spaces and a line feed."""
+
+LETTERS = 36
+"""Of a line on a classic node that was just placed: the page breaks longer lines within words."""
+
+
+def report_progress(attached: Attached, run: Run) -> None:
+    """On the nodes alone, every few seconds."""
+    if time.monotonic() - run.reported_at < SECONDS_BETWEEN:
+        return
+    run.reported_at = time.monotonic()
+    for node in attached.stack.nodes:
+        left = [*run.report.list_left(node.settings), *_list_remarks(attached, node.settings)]
+        write_on_node(node.node_id, _lay_out(run.report.list_done(node.settings), left))
+
+
+def report_end(attached: Attached, run: Run) -> None:
+    """Everything, once."""
+    said: list[tuple[str, str]] = []
+    for node in attached.stack.nodes:
+        settings, name = node.settings, node.settings.node_name
+        done = run.report.list_done(settings)
+        idle = run.report.explain_idle(settings, attached.stack.explain_idle(settings))
+        remarks = _list_remarks(attached, settings)
+        left = [*run.report.list_left(settings), *remarks, *filter(None, [idle])]
+        for line in done:
+            logger.info("%s: %s.", name, line)
+        for line in left:
+            logger.warning("%s: %s.", name, line)
+        write_on_node(node.node_id, _lay_out(done, left))
+        said += [(name, line) for line in (*done, *left)]
+    for listener in attached.listeners:
+        listener(RunSummary(tuple(said)))
+
+
+def report_stop(attached: Attached) -> None:
+    """On the nodes alone: what stood there is no longer true."""
+    for node in attached.stack.nodes:
+        write_on_node(node.node_id, "the run was stopped before its end")
+
+
+def _list_remarks(attached: Attached, settings: Settings) -> tuple[str, ...]:
+    return (*settings.remarks, *attached.architecture.list_remarks(settings))
+
+
+def _lay_out(done: Sequence[str], left: Sequence[str]) -> str:
+    """The text on a node: what was left out comes first.
+
+    The page's classic nodes do not grow with their text: a new one shows two lines, and the rest by
+    scrolling.
+    """
+    return "\n".join([*left, *done])
+
+
+def find_node_id(node: type[io.ComfyNode]) -> str | None:
+    """Of a running node on the page, None in a script. The node asks for ``Hidden.unique_id``."""
+    return node.hidden.unique_id if node.hidden else None
+
+
+def write_on_node(node_id: str | None, text: str) -> None:
+    """Show ``text`` on the node, as ComfyUI's own GetImageSize does.
+
+    Nothing happens without a ``node_id``, which only a server gives, or without a server. A page
+    that shows another workflow or the outside of the node's subgraph drops the text.
+    """
+    if node_id is None:
+        return
+    # Here and not above: a script has no use for ComfyUI's server.
+    from server import PromptServer
+
+    instance = getattr(PromptServer, "instance", None)
+    if instance is not None:
+        lines = [line for each in text.splitlines() for line in wrap(each, LETTERS) or [""]]
+        instance.send_progress_text(LINE_BREAK.join(lines), node_id)

@@ -1,0 +1,98 @@
+"""What each of our nodes did in a sampling run, and why it left something alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ....tome_core.settings import Settings
+
+MOST_NAMES = 3
+"""So many layers are named in one line."""
+
+Layers = set[object]
+"""Layers whose text is their name; empty where the whole run is meant."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What was said at the end of a run. lines: pairs of a node's name and a line of text."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class RunReport:
+    """Collects over the model calls of one run. Nodes with equal settings do the same.
+
+    Args:
+        reduced: for each node, layers by (tokens, queries that attention computes, keys that a
+            query reads).
+        said: for each node, and None for all of them, layers by the reason that they are skipped.
+        idle_reasons: what matters only where nothing was reduced.
+    """
+
+    reduced: dict[Settings, dict[tuple[int, int, int], Layers]] = field(default_factory=dict)
+    said: dict[Settings | None, dict[str, Layers]] = field(default_factory=dict)
+    idle_reasons: set[str] = field(default_factory=set)
+
+    def reduce(
+        self, settings: Settings, layer: object, tokens: int, queries: int, keys: int
+    ) -> None:
+        counts = tokens, queries, keys
+        self.reduced.setdefault(settings, {}).setdefault(counts, set()).add(layer)
+
+    def say(self, settings: Settings | None, reason: str, layer: object | None = None) -> None:
+        """``layer`` was skipped for a reason; without one, something concerns the whole run.
+
+        settings: of the node; None: all nodes are told.
+        """
+        layers = self.said.setdefault(settings, {}).setdefault(reason, set())
+        if layer is not None:
+            layers.add(layer)
+
+    def list_done(self, settings: Settings) -> list[str]:
+        """What the node with these settings did so far.
+
+        Copies are read here and below: calls on other devices go on meanwhile, and add to the
+        report.
+        """
+        reduced = self.reduced.get(settings, {}).copy()
+        return [_describe(*counts, layers.copy()) for counts, layers in reduced.items()]
+
+    def list_left(self, settings: Settings) -> list[str]:
+        """What it left alone, and why."""
+        own = [(reason, each.copy()) for reason, each in self.said.get(settings, {}).copy().items()]
+        skipped = [(reason, layers) for reason, layers in own if layers]
+        noted = [*(reason for reason, layers in own if not layers), *self.said.get(None, {})]
+        return [
+            *(f"{_count(many)} skipped: {why} ({_name(many)})" for why, many in skipped),
+            *sorted({*noted}),
+        ]
+
+    def explain_idle(self, settings: Settings, otherwise: str) -> str:
+        """Why nothing was reduced; empty where something was, or where ``list_left`` says why.
+
+        otherwise: the reason where the run knows none.
+        """
+        if self.reduced.get(settings):
+            return ""
+        nothing = "no layer was reduced in this run"
+        if self.said.get(settings) or self.said.get(None):
+            return nothing
+        return f"{nothing}: {' and '.join(sorted(self.idle_reasons)) or otherwise}"
+
+
+def _describe(tokens: int, queries: int, keys: int, layers: Layers) -> str:
+    did = [f"computes {queries:,} queries"] if queries < tokens else []
+    did += [f"reads {keys:,} keys"] if keys < tokens else []
+    return f"{_count(layers)}: {tokens:,} tokens, attention {' and '.join(did)}"
+
+
+def _count(layers: Layers) -> str:
+    return f"{len(layers)} layer{'s' * (len(layers) != 1)}"
+
+
+def _name(layers: Layers) -> str:
+    names = sorted(map(str, layers))
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,105 @@
+"""One call of a transformer, and the block that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+from torch import Tensor
+
+from ....tome_core.grid import Stream
+from ....tome_core.plan import Skipped
+from ..attention.backend import explain_no_window
+from ..attention.call import Attention
+from ..run.state import ModelCall
+from .sequence import REFERENCES_KEY, SequenceLayout
+
+BLOCK_KEY = "block_index"
+"""Under which ComfyUI's models tell which block is running."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A transformer block by its number, from 0 in the order in which they run.
+
+    total: how many blocks the model has, 0 where it does not tell which of them is running.
+    """
+
+    number: int
+    total: int
+
+    downsample = 1
+
+    @property
+    def key(self) -> tuple[int | str, ...]:
+        return ("block", self.number)
+
+    def __str__(self) -> str:
+        return f"block {self.number}"
+
+
+@dataclass
+class TransformerCall:
+    """One call of a transformer.
+
+    Args:
+        model: what both architectures know of the call.
+        layout: where the picture lies in its sequences.
+        first_single: number of the first block of the kind that ComfyUI calls "single".
+        total_blocks: 0 where the model does not tell which block is running.
+        override: the attention that another node put in place, None where there is none.
+        unreduced: see ``ModelCall.find_unreduced``.
+        ordinals: numbers the attention calls of models that do not tell their block.
+        refined: a sequence with the prompt came, so that the refiners are done.
+    """
+
+    model: ModelCall
+    layout: SequenceLayout
+    first_single: int
+    total_blocks: int
+    override: Attention | None
+    unreduced: set[Hashable]
+    ordinals: count[int] = field(default_factory=count)
+    refined: bool = False
+
+    @cached_property
+    def no_window(self) -> str:
+        """Why no layer can have a local window, empty where it can."""
+        return explain_no_window(self.override)
+
+    def find_block(self, options: Mapping[str, Any]) -> Block | None:
+        """The block that runs, None within a refiner before or between the blocks."""
+        if not self.total_blocks:
+            return Block(next(self.ordinals), 0)
+        index = options.get(BLOCK_KEY)
+        if index is None:
+            return None
+        first = self.first_single if options.get("block_type") == "single" else 0
+        return Block(first + index, self.total_blocks)
+
+    def name_attention(self, options: Mapping[str, Any], q: Tensor, k: Tensor) -> Hashable:
+        """All that the plans of an attention call depend on here.
+
+        None where the model does not tell which block is running: earlier calls count then.
+        """
+        index = options.get(BLOCK_KEY)
+        if index is None or not self.total_blocks:
+            return None
+        return options.get("block_type"), index, _read_references(options), q.shape, k.shape
+
+    def find_stream(self, tokens: int, options: Mapping[str, Any]) -> Stream | Skipped:
+        """The picture's place among these tokens, skipped within a refiner before the blocks."""
+        stream = self.layout.find_stream(tokens, _read_references(options))
+        if not self.layout.family.has_refiners or isinstance(stream, Skipped):
+            return stream
+        self.refined |= stream.before > self.layout.references
+        return stream if self.refined else Skipped("the picture is refined without the prompt")
+
+
+def _read_references(options: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Tokens of each reference image, None where ComfyUI does not tell."""
+    told = options.get(REFERENCES_KEY)
+    return None if told is None else tuple(told)

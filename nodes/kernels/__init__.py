@@ -1,0 +1,8 @@
+"""What runs on a GPU: the kernels of our own, one file for each operator of ``tome_core``.
+
+``table`` says which tensors each of them takes.
+"""
+
+from .kernel_table import enter_kernels
+
+__all__ = ["enter_kernels"]

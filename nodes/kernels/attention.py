@@ -1,0 +1,78 @@
+"""Calls of our attention kernel: queries in tiles, keys that are named by number."""
+
+from __future__ import annotations
+
+import torch
+import triton
+from torch import Tensor
+
+from . import attention_triton
+from .key_blocks import KeyBlocks
+
+QUERIES = KEYS = 64
+"""Of a block; the fastest of several choices on an H100, as are the numbers of stages."""
+
+
+def make_output(q: Tensor) -> Tensor:
+    """(B, H, N, D); in memory heads lie within tokens, as models want to have them."""
+    return q.new_empty(q.shape[0], q.shape[2], q.shape[1], q.shape[3]).transpose(1, 2)
+
+
+def attend_tiles(
+    out: Tensor,
+    out_logs: Tensor | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    queries: Tensor,
+    read: Tensor,
+    blocks: KeyBlocks,
+    scale: float,
+    stages: int,
+) -> None:
+    """Write the attention of some queries.
+
+    Args:
+        out, q: (B, H, Nq, D). k, v: (B, G, Nk, D). Channels follow each other.
+        out_logs: (B, H, Nq) float32, for the base 2 log of what outputs were divided by; or None.
+        queries: (T, Q) int32, the numbers of those of each tile, -1: none.
+        read: (S, N) int32, numbers of keys; the heads take the S rows in turn.
+        blocks: of T tiles.
+    """
+    tiles, tile_size = queries.shape
+    image_of_logs = blocks.logs.stride(0) if len(blocks.logs) > 1 else 0
+    # Unlike PyTorch, Triton does not look where its tensors are.
+    with torch.cuda.device_of(q):
+        attention_triton.attend[tiles * triton.cdiv(tile_size, QUERIES), q.shape[1], len(q)](
+            out,
+            out_logs,
+            q,
+            k,
+            v,
+            queries,
+            read,
+            blocks.starts,
+            blocks.logs,
+            *list_strides(out, q, k, v),
+            image_of_logs,
+            q.shape[2],
+            tile_size,
+            blocks.starts.shape[1],
+            *read.shape,
+            q.shape[1] // k.shape[1],
+            scale,
+            **list_constants(q),
+            num_warps=4,
+            num_stages=stages,
+        )
+
+
+def list_strides(*tensors: Tensor) -> list[int]:
+    """From image to image, head to head and token to token, of each."""
+    return [side for each in tensors for side in each.stride()[:3]]
+
+
+def list_constants(q: Tensor) -> dict[str, int]:
+    """What a kernel is compiled for."""
+    padded = max(16, triton.next_power_of_2(q.shape[3]))
+    return {"CHANNELS": q.shape[3], "PADDED": padded, "QUERIES": QUERIES, "KEYS": KEYS}

@@ -1,0 +1,156 @@
+"""Attention to keys that are named by number and have weights, written in Triton.
+
+Keys and values are read where they lie, so that none of those that several tiles of queries read
+is copied.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .key_blocks_triton import attend_to_blocks, load_rows, store_rows
+
+
+@triton.jit
+def attend(
+    out,
+    out_logs,
+    q,
+    k,
+    v,
+    queries,
+    read,
+    starts,
+    logs,
+    out_image,
+    out_head,
+    out_token,
+    q_image,
+    q_head,
+    q_token,
+    k_image,
+    k_head,
+    k_token,
+    v_image,
+    v_head,
+    v_token,
+    logs_image,
+    tokens,
+    tile_size,
+    blocks,
+    draws,
+    draw_length,
+    repeats,
+    scale,
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+    QUERIES: tl.constexpr,  # noqa: N803
+    KEYS: tl.constexpr,  # noqa: N803
+):
+    """One program: up to QUERIES queries of a tile, in one head of one image."""
+    parts = tl.cdiv(tile_size, QUERIES)
+    tile = tl.program_id(0) // parts
+    head = tl.program_id(1)
+    image = tl.program_id(2).to(tl.int64)
+    k += image * k_image + head // repeats * k_head
+    v += image * v_image + head // repeats * v_head
+    q += image * q_image + head * q_head
+    out += image * out_image + head * out_head
+
+    place = tl.program_id(0) % parts * QUERIES + tl.arange(0, QUERIES)
+    query = tl.load(queries + tile * tile_size + place, mask=place < tile_size, other=-1)
+    owned = query >= 0
+    of_queries = load_rows(q, query, q_token, owned, CHANNELS, PADDED)
+    numbers = read + head % draws * draw_length
+    keys = numbers, draw_length - 1, starts + tile * blocks, logs + image * logs_image, blocks
+    source = k, k_token, v, v_token
+    mean, log = attend_to_blocks(of_queries, source, keys, scale, CHANNELS, PADDED, KEYS)
+    store_rows(out, query, out_token, owned, mean, CHANNELS, PADDED)
+    if out_logs is not None:
+        out_logs += (image * tl.num_programs(1) + head) * tokens
+        tl.store(out_logs + query, log, mask=owned)
+
+
+@triton.jit
+def attend_merged(
+    out,
+    out_logs,
+    q,
+    k,
+    v,
+    numbers,
+    owned,
+    kept,
+    slots,
+    read,
+    starts,
+    logs,
+    out_image,
+    out_head,
+    out_token,
+    q_image,
+    q_head,
+    q_token,
+    k_image,
+    k_head,
+    k_token,
+    v_image,
+    v_head,
+    v_token,
+    tokens,
+    strips_of_tile,
+    strip_size,
+    left,
+    kept_row,
+    blocks,
+    draws,
+    draw_length,
+    repeats,
+    scale,
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+    QUERIES: tl.constexpr,  # noqa: N803
+    KEYS: tl.constexpr,  # noqa: N803
+):
+    """One program: a strip of merged queries, in one head of one image.
+
+    The queries that remain read the far keys, at most QUERIES of them. What they find is joined to
+    what all queries of the strip found in the near keys, which ``out`` and ``out_logs`` hold.
+    """
+    strip = tl.program_id(0)
+    tile = strip // strips_of_tile
+    head = tl.program_id(1)
+    image = tl.program_id(2).to(tl.int64)
+    row = image * tl.num_programs(0) + strip
+    k += image * k_image + head // repeats * k_head
+    v += image * v_image + head // repeats * v_head
+    q += image * q_image + head * q_head
+    out += image * out_image + head * out_head
+    out_logs += (image * tl.num_programs(1) + head) * tokens
+
+    slot = tl.arange(0, QUERIES)
+    there = slot < left
+    query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
+    query = tl.load(numbers + strip * strip_size + query)
+    of_queries = load_rows(q, query, q_token, there, CHANNELS, PADDED)
+    far = read + head % draws * draw_length
+    keys = far, draw_length - 1, starts + tile * blocks, logs, blocks
+    source = k, k_token, v, v_token
+    mean, log = attend_to_blocks(of_queries, source, keys, scale, CHANNELS, PADDED, KEYS)
+    mean = mean.to(of_queries.dtype)
+
+    for first in range(0, strip_size, QUERIES):
+        place = first + slot
+        inside = place < strip_size
+        query = tl.load(owned + strip * strip_size + place, mask=inside, other=-1)
+        there = query >= 0
+        taken = tl.load(slots + row * strip_size + place, mask=inside, other=0)
+        takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
+        of_far = tl.dot(takes.to(mean.dtype), mean)
+        log_of_far = tl.sum(tl.where(takes, log[None], 0.0), 1)
+        of_near = load_rows(out, query, out_token, there, CHANNELS, PADDED)
+        log_of_near = tl.load(out_logs + query, mask=there, other=0.0)
+        share = 1 / (1 + tl.math.exp2(log_of_near - log_of_far))[:, None]
+        joined = of_near + (of_far - of_near) * share
+        store_rows(out, query, out_token, there, joined, CHANNELS, PADDED)

@@ -1,0 +1,115 @@
+"""The table of our kernels: what computes each operator on a GPU, and which tensors it takes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...tome_core.faster_forms import FORMS, Form
+from ...tome_core.grid import TokenGrid
+from ...tome_core.merging import Destinations
+from ...tome_core.windows import Strips, WindowPlan
+from .usable import load_kernel, why_unusable
+
+MOST_HEAD_CHANNELS = 128
+"""Our attention kernels hold heads of at most so many channels in shared memory."""
+
+MOST_NUMBERS = 2**31
+"""From the first to the last of an image in memory: between them the kernels count in 32 bits."""
+
+MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
+"""A strip with more of them does not fit into the registers of the program that merges it."""
+
+
+def takes_windows(
+    plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> bool:
+    """Whether our kernels compute attention in local windows of such tensors."""
+    merges = plan.merged is not None
+    return mask is None and fits(q, k, v) and _is_usable("windows", q, q.shape[3], merges)
+
+
+def takes_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor | None, scale: float) -> bool:
+    """Whether our kernel gives keys their weights, faster than extra channels do.
+
+    It computes as many channels as the next power of two. With 64 and 128 it takes 0.5 to 0.6 times
+    as long on an H100, with 40 it takes 2.4 times as long.
+    """
+    return q.shape[3] in (64, 128) and fits(q, k, v) and _is_usable("weighed_keys", q, q.shape[3])
+
+
+def takes_matching(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> bool:
+    """Whether our kernels merge such tokens among neighbours."""
+    return reads(metric) and _is_usable("merging", metric)
+
+
+def takes_strips(metric: Tensor, strips: Strips) -> bool:
+    """Whether our kernel merges the queries of such strips."""
+    queries, dst = strips.numbers.shape[1], strips.places.shape[1]
+    has_room = queries <= MOST_QUERIES and dst <= MOST_DST and metric.shape[2] <= MOST_CHANNELS
+    return reads(metric) and has_room and _is_usable("queries", metric)
+
+
+def fits(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether our attention kernels read such tensors.
+
+    They have no gradients, which training a LoRA asks for.
+    """
+    return (
+        q.dtype in (torch.float16, torch.bfloat16)
+        and q.dtype == k.dtype == v.dtype
+        and q.shape[3] == v.shape[3] <= MOST_HEAD_CHANNELS
+        and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
+        and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
+    )
+
+
+def _measure_image(x: Tensor) -> int:
+    """Numbers from the first to the last of an image in memory. x: (B, H, N, D)."""
+    sides = zip(x.shape[1:], x.stride()[1:], strict=True)
+    return sum((side - 1) * stride for side, stride in sides)
+
+
+def reads(metric: Tensor) -> bool:
+    """Whether our kernels compare such tokens. metric: (B, N, C)."""
+    return metric.dtype in (torch.float16, torch.bfloat16) and metric.stride(2) == 1
+
+
+def _is_usable(kernel: str, x: Tensor, *shape: int) -> bool:
+    return not why_unusable(kernel, x.device, x.dtype, *shape)
+
+
+def _compute(kernel: str, verb: str, *arguments: Any) -> Any:
+    return getattr(load_kernel(kernel), verb)(*arguments)
+
+
+TABLE = {
+    "windows.attend": Form(
+        partial(_compute, "windows", "attend"),
+        takes_windows,
+        lambda device: why_unusable("windows", device, torch.float16, 64, False),
+    ),
+    "windows.merge_queries": Form(
+        partial(_compute, "queries", "merge_queries"),
+        takes_strips,
+        partial(why_unusable, "queries"),
+    ),
+    "attention.attend_weighed": Form(
+        partial(_compute, "weighed_keys", "attend_weighed"),
+        takes_weighed,
+        lambda device: why_unusable("weighed_keys", device, torch.float16, 64),
+    ),
+    "merging.match_local": Form(
+        partial(_compute, "merging", "match_local"),
+        takes_matching,
+        partial(why_unusable, "merging"),
+    ),
+}
+
+
+def enter_kernels() -> None:
+    """Make the operators of ``tome_core`` find our kernels."""
+    FORMS.update(TABLE)

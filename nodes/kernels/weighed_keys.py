@@ -1,0 +1,43 @@
+"""Attention to keys that stand for several tokens, by one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ...tome_core.attention import attend_weighed_densely
+from ...tome_core.constants import constant
+from .attention import KEYS, attend_tiles, make_output
+from .key_blocks import list_weighed_blocks
+
+STAGES = 3
+"""How many blocks of keys are on their way from memory at once; all keys are read in order."""
+
+
+def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float) -> Tensor:
+    """As the function of this name in ``tome_core``, in half precision."""
+    out = make_output(q)
+    queries, read = (_number_all(x.shape[2], q.device) for x in (q, k))
+    blocks = list_weighed_blocks(sizes, KEYS)
+    attend_tiles(out, None, q, k, v, queries, read, blocks, scale, STAGES)
+    return out
+
+
+@constant
+def _number_all(tokens: int, device: torch.device) -> Tensor:
+    """(1, tokens) int32."""
+    return torch.arange(tokens, dtype=torch.int32, device=device)[None]
+
+
+def try_out(
+    device: torch.device, dtype: torch.dtype, channels: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """What the kernel computes of a few tokens, and what it has to be."""
+    generator = torch.Generator(device).manual_seed(0)
+    size = (3, 1, 2, 403, channels)
+    q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
+    sizes = torch.arange(403, device=device)[None] % 5 + 1
+    given = q, k, v, sizes, channels**-0.5
+    yield attend_weighed(*given), attend_weighed_densely(*given)

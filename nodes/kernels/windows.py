@@ -1,0 +1,131 @@
+"""Attention in local windows by our own kernels: keys and values are read where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...tome_core.constants import constant
+from ...tome_core.draws import Draws
+from ...tome_core.grid import Stream, TokenGrid
+from ...tome_core.windows import MergedQueries, WindowGeometry, WindowPlan, cut_strips
+from ...tome_core.windows.attention import attend_by_sets
+from ...tome_core.windows.drawn_keys import draw_keys
+from ...tome_core.windows.planning import fit_windows
+from ...tome_core.windows.queries import merge_queries_by_sorting
+from . import attention_triton
+from .attention import KEYS, QUERIES, attend_tiles, list_constants, list_strides, make_output
+from .key_blocks import (
+    list_blocks_of_others,
+    list_far_blocks,
+    list_near_blocks,
+    list_picture_blocks,
+)
+
+STAGES = 2
+"""How many blocks of keys are on their way from memory at once, where tiles share keys."""
+
+
+def attend(
+    plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """As ``windows.attend`` in ``tome_core``, without a mask and in half precision."""
+    assert mask is None
+    out, geometry, tensors = make_output(q), plan.geometry, (q, k, v)
+    if plan.merged:
+        out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
+        near = list_near_blocks(geometry, KEYS)
+        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, STAGES)
+        _attend_merged(out, out_logs, *tensors, plan, plan.merged, scale)
+    else:
+        blocks = list_picture_blocks(geometry, KEYS)
+        attend_tiles(out, None, *tensors, geometry.owned, plan.read, blocks, scale, STAGES)
+    if plan.of_others:
+        blocks = list_blocks_of_others(geometry, KEYS)
+        others = _number_others(geometry)
+        attend_tiles(out, None, *tensors, others, plan.read, blocks, scale, STAGES)
+    return out
+
+
+def _attend_merged(
+    out: Tensor,
+    out_logs: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: WindowPlan,
+    merged: MergedQueries,
+    scale: float,
+) -> None:
+    """Join what the picture's merged queries find in the far keys to what ``out`` holds."""
+    geometry = plan.geometry
+    blocks = list_far_blocks(geometry, KEYS)
+    images, strips, strip_size = merged.slots.shape
+    assert merged.kept.shape[2] <= QUERIES
+    # Unlike PyTorch, Triton does not look where its tensors are.
+    with torch.cuda.device_of(q):
+        attention_triton.attend_merged[strips, q.shape[1], images](
+            out,
+            out_logs,
+            q,
+            k,
+            v,
+            _number_tiles(geometry),
+            geometry.owned,
+            merged.kept,
+            merged.slots,
+            plan.read,
+            blocks.starts,
+            blocks.logs,
+            *list_strides(out, q, k, v),
+            q.shape[2],
+            strips // len(blocks.starts),
+            strip_size,
+            merged.kept.shape[2],
+            merged.kept.stride(1),
+            blocks.starts.shape[1],
+            *plan.read.shape,
+            q.shape[1] // k.shape[1],
+            scale,
+            **list_constants(q),
+            num_warps=4,
+            num_stages=STAGES,
+        )
+
+
+@constant
+def _number_tiles(geometry: WindowGeometry) -> Tensor:
+    """The tokens of each tile. (T, Q) int32."""
+    return geometry.queries.int()
+
+
+@constant
+def _number_others(geometry: WindowGeometry) -> Tensor:
+    """The tokens that are not of the picture, as one tile. (1, n) int32."""
+    return geometry.others.int()[None]
+
+
+def try_out(
+    device: torch.device, dtype: torch.dtype, channels: int, merges: bool
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """What the kernels compute of a small picture with a prompt, and what it has to be.
+
+    merges: whether queries are merged, which takes a kernel of its own.
+    """
+    draws, stream = Draws((0,), device), Stream(TokenGrid(20, 20), before=3)
+    generator = torch.Generator(device).manual_seed(0)
+    size = (3, 1, 2, stream.length, channels)
+    q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
+    geometry = fit_windows(stream, TokenGrid(10, 10), 8, 1, 0.8, device)
+    numbers, sets = draw_keys(geometry.cells, draws, 2)
+    plan = WindowPlan(geometry, numbers, sets[0], sets[1:-1], sets[-1])
+    if merges:
+        strips = cut_strips(geometry.axes, (2, 2), 0.2, None, device)
+        assert strips is not None
+        metric = stream.take_picture(q).mean(dim=1)
+        plan = replace(plan, merged=merge_queries_by_sorting(metric, strips))
+    given = plan, q, k, v, None, channels**-0.5
+    yield attend(*given), attend_by_sets(*given)

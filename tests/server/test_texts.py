@@ -1,0 +1,55 @@
+"""After a prompt each of our nodes says what it did, on itself and in the console."""
+
+from __future__ import annotations
+
+import pytest
+from support.page.graphs import apply_to_unreached_model
+from support.prompts import make_prompt
+
+from devtools.graph import OURS
+
+MERGED = "5 layers: 256 tokens, attention computes 204 queries and reads 64 keys"
+DOWNSAMPLED = "5 layers: 256 tokens, attention reads 64 keys"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text"),
+    [
+        ("TokenMerge", "Token Merge", MERGED),
+        ("TokenDownsample", "Token Downsample", DOWNSAMPLED),
+        ("TokenMergeAdvanced", "Token Merge", MERGED),
+        ("TokenDownsampleAdvanced", "Token Downsample", DOWNSAMPLED),
+    ],
+    ids=OURS,
+)
+def test_a_node_says_what_it_did(kind, name, text, client, server):
+    start = len(server.log.read_text())
+    assert client.run(make_prompt(kind)).written == {"5": text}
+    assert server.log.read_text()[start:].count(f"{name}: {text}.\n") == 1
+
+
+def test_each_node_of_a_chain_says_what_it_did_itself(client):
+    prompt = make_prompt("TokenMerge", steps=2, end_percent=0.4)
+    prompt["8"] = make_prompt("TokenDownsample", start_percent=0.4)["5"]
+    prompt["8"]["inputs"]["model"] = ["5", 0]
+    prompt["6"]["inputs"]["model"] = ["8", 0]
+    assert client.run(prompt).written == {"5": MERGED, "8": DOWNSAMPLED}
+
+
+def test_two_nodes_with_the_same_inputs_each_say_it(client):
+    prompt = make_prompt("TokenDownsample")
+    prompt["8"] = prompt["5"]
+    for source, copy, name in (("6", "16", "model"), ("7", "17", "samples")):
+        link = ["8" if name == "model" else "16", 0]
+        prompt[copy] = {**prompt[source], "inputs": {**prompt[source]["inputs"], name: link}}
+    assert client.run(prompt).written == {"5": DOWNSAMPLED, "8": DOWNSAMPLED}
+
+
+def test_each_queued_prompt_says_it(client):
+    queued = [client.submit(make_prompt("TokenDownsample", seed=seed)) for seed in (1, 2)]
+    assert [client.finish(each).written for each in queued] == [{"5": DOWNSAMPLED}] * 2
+
+
+def test_a_model_that_passes_through_is_told(client):
+    (text,) = client.run(apply_to_unreached_model()).written.values()
+    assert "passes through unchanged: its attention cannot be reached" in text

@@ -1,0 +1,55 @@
+"""From settings to the plan of one layer whose keys and values are downsampled."""
+
+from __future__ import annotations
+
+import math
+
+from ..cells import pick_nearest
+from ..constants import constant
+from ..draws import Draws
+from ..grid import TokenGrid
+from ..layer import MOST_GROUPS, Layer
+from ..plan import Plan, Skipped
+from ..windows import WindowPlan, plan_windows
+from .plan import ChoosingPlan, InterpolationPlan
+from .query_groups import choose_for_groups
+from .settings import DRAWN, DownsampleSettings
+
+
+def plan_downsampling(
+    settings: DownsampleSettings, layer: Layer, draws: Draws
+) -> Plan | WindowPlan | Skipped:
+    """The plan of keys and values in a layer that ``explain_unreduced`` says nothing of."""
+    stream, smaller = layer.stream, shrink_grid(settings, layer)
+    if layer.local_window and (plan := plan_windows(settings, layer, smaller, draws)):
+        return plan
+    if settings.method in DRAWN:
+        most_groups = MOST_GROUPS if settings.groups_queries else 1
+        return choose_for_groups(stream, smaller, draws, most_groups)
+    centred = settings.method != "nearest"
+    nearest = pick_nearest(stream.grid, smaller, layer.device, centred=centred)[None]
+    if settings.method in ("nearest-exact", "nearest"):
+        return ChoosingPlan(stream, smaller, nearest)
+    return InterpolationPlan(stream, smaller, nearest, settings.method)
+
+
+def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:
+    """Why a layer keeps all its keys and values, empty where it does not."""
+    grid = layer.stream.grid
+    if shrink_grid(settings, layer) == grid:
+        return f"{grid.tokens} tokens are within the factor and max_tokens already"
+    loss = layer.explain_loss("downsampling")
+    if loss and not settings.local_window:
+        return f"{loss}; with a size as local_window they are reduced"
+    return ""
+
+
+@constant
+def shrink_grid(settings: DownsampleSettings, layer: Layer) -> TokenGrid:
+    """The grid that the factors leave, or a smaller one where ``max_tokens`` asks for it."""
+    grid, temporal_factor = layer.stream.grid, settings.temporal_factor
+    factor = settings.find_factor(layer.downsample, layer.resolutions)
+    if settings.max_tokens:
+        most = grid.downsample(1.0, temporal_factor).tokens
+        factor = max(factor, math.sqrt(most / settings.max_tokens))
+    return grid.downsample(factor, temporal_factor)

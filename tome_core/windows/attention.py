@@ -1,0 +1,72 @@
+"""Attention with local windows: near keys exact, far keys drawn."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..faster_forms import find_form
+from ..tokens import divide_evenly, lay_in_rows, list_parts
+from .heads import Heads
+from .plan import WindowGeometry, WindowPlan
+
+SHARE, SHARES = 3.0, {"cpu": 0.0}
+"""How much may be copied at a time, in multiples of all queries, by device. As many heads are
+computed together as fit into this, and at least one. With more heads at a time a GPU starts fewer
+kernels, and blocks then need at most 1.05 times the memory of unpatched ones. A processor is faster
+with one head, see docs/tried.md."""
+
+
+def attend(
+    plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """Attention of a whole stream; see ``attend_densely`` for what it computes.
+
+    Args:
+        q: (B, H, L, D).
+        k, v: (B, G, L, D), with H heads or fewer.
+        mask: added to the scores, (B or 1, H or 1, L or 1, L).
+        scale: of the scores.
+
+    Returns (B, H, L, D).
+    """
+    if faster := find_form("windows.attend", q.device, plan, q, k, v, mask, scale):
+        out: Tensor = faster(plan, q, k, v, mask, scale)
+        return out
+    return attend_by_sets(plan, q, k, v, mask, scale)
+
+
+def attend_by_sets(
+    plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """As ``attend``, on any device.
+
+    Each set of keys is one call of a kernel: for all tiles, with keys of their own, and without a
+    mask, which is what the fastest kernels ask for. The calls are joined by the log of the scores'
+    sum, by which the keys of each set get their weight.
+    """
+    # In memory heads lie within tokens, as models want to have them.
+    out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
+    k, v = lay_in_rows(k), lay_in_rows(v)
+    of_picture = plan.geometry.stream.take_picture(out)
+    for some in list_parts(q.shape[1], count_heads(plan.geometry, q.shape[1])):
+        heads = Heads(plan, q, k, v, mask, scale, some)
+        of_picture[:, some.start : some.stop] = heads.attend_picture()
+    if plan.of_others:
+        # They are few, so that all heads are computed together.
+        heads = Heads(plan, q, k, v, mask, scale, range(q.shape[1]))
+        out.index_copy_(2, plan.geometry.others, heads.attend_others(plan.of_others))
+    return out
+
+
+def count_heads(geometry: WindowGeometry, heads: int) -> int:
+    """How many heads are computed together."""
+    tokens = geometry.queries.numel()
+    # In memory while one set is computed: the queries, and once more in the order of the set, the
+    # outputs until then, and the set's keys and values.
+    of_sets = (
+        2 * layout.rows * layout.keys + (number + 3) * tokens
+        for number, layout in enumerate(geometry.of_picture)
+    )
+    share = SHARES.get(geometry.queries.device.type, SHARE)
+    most = max(1, int(share * heads * geometry.stream.length / max(of_sets)))
+    return divide_evenly(heads, most)
