@@ -158,9 +158,9 @@ def _explain_skip(
     batch, tokens = activations[0], activations[2] * activations[3]
     if call.frames == tokens:
         return f"{tokens} tokens cannot be told from {call.frames} frames"
-    queries, keys, values = ((*x.shape[:2],) for x in inputs)
+    queries, keys = ((*x.shape[:2],) for x in inputs[:2])  # there are as many values as keys
     if queries != (batch, tokens):
         return f"another node changed its tokens from {tokens} to {queries[1]}"
-    if keys != queries or values != queries:
+    if keys != queries:
         return f"another node gave it {keys[1]} keys for {tokens} tokens"
     return ""
