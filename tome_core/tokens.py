@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil
 
 import torch
@@ -66,14 +65,14 @@ def take_rows(x: Tensor, rows: Tensor) -> Tensor:
     return memory.index_select(0, rows.flatten()).view(*rows.shape, channels)
 
 
-def number_rows(numbers: Tensor, of_each: int) -> Tensor:
+def number_rows(numbers: Tensor, rows: int) -> Tensor:
     """Numbers within each image as numbers within the whole batch. (B, n) -> (B·n,).
 
-    of_each: how many an image has.
+    rows: how many an image has.
     """
     if len(numbers) == 1:
         return numbers[0]
-    return (numbers + number_first(len(numbers), of_each, numbers.device)).flatten()
+    return (numbers + number_first(len(numbers), rows, numbers.device)).flatten()
 
 
 @constant
@@ -83,22 +82,23 @@ def number_between(start: int, end: int, device: torch.device) -> Tensor:
 
 
 @constant
-def number_first(images: int, of_each: int, device: torch.device) -> Tensor:
-    """The first row of each image, or of each of other parts. (B, 1) int64."""
-    return torch.arange(images, device=device)[:, None] * of_each
+def number_first(images: int, rows: int, device: torch.device) -> Tensor:
+    """The first row of each image, or of each of other parts, that have so many. (B, 1) int64."""
+    return torch.arange(images, device=device)[:, None] * rows
 
 
-def divide_evenly(heads: int, most: int) -> int:
-    """How many heads each part has, of as few parts as hold at most ``most``. The last may have
-    fewer.
+def divide_heads(heads: int, held: float, allowed: float, repeats: int = 1) -> list[range]:
+    """Heads that are computed together, part by part: as few parts as there can be, and as equal.
+
+    Args:
+        held: what one head needs in memory at a time.
+        allowed: what a part may need. Each has one head of keys at least.
+        repeats: heads of queries that read one of keys, and stay together.
     """
-    return ceil(heads / ceil(heads / most))
-
-
-def list_parts(heads: int, together: int) -> Iterator[range]:
-    """Parts of ``together`` heads, one after the other; the last may have fewer."""
-    for first in range(0, heads, together):
-        yield range(first, min(first + together, heads))
+    most = max(1, int(allowed / (repeats * held)))
+    of_keys = heads // repeats
+    size = repeats * ceil(of_keys / ceil(of_keys / most))
+    return [range(first, min(first + size, heads)) for first in range(0, heads, size)]
 
 
 def join_heads(x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ..faster_forms import find_form
-from ..tokens import divide_evenly, lay_in_rows, list_parts
+from ..tokens import divide_heads, lay_in_rows
 from .heads import Heads
 from .plan import WindowGeometry, WindowPlan
 
@@ -48,7 +48,7 @@ def attend_by_sets(
     out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
     k, v = lay_in_rows(k), lay_in_rows(v)
     of_picture = plan.geometry.stream.take_picture(out)
-    for some in list_parts(q.shape[1], count_heads(plan.geometry, q.shape[1])):
+    for some in choose_heads(plan.geometry, q.shape[1]):
         heads = Heads(plan, q, k, v, mask, scale, some)
         of_picture[:, some.start : some.stop] = heads.attend_picture()
     if plan.of_others:
@@ -58,8 +58,8 @@ def attend_by_sets(
     return out
 
 
-def count_heads(geometry: WindowGeometry, heads: int) -> int:
-    """How many heads are computed together."""
+def choose_heads(geometry: WindowGeometry, heads: int) -> list[range]:
+    """The heads that are computed together, part by part."""
     tokens = geometry.queries.numel()
     # In memory while one set is computed: the queries, and once more in the order of the set, the
     # outputs until then, and the set's keys and values.
@@ -68,5 +68,4 @@ def count_heads(geometry: WindowGeometry, heads: int) -> int:
         for number, layout in enumerate(geometry.of_picture)
     )
     share = SHARES.get(geometry.queries.device.type, SHARE)
-    most = max(1, int(share * heads * geometry.stream.length / max(of_sets)))
-    return divide_evenly(heads, most)
+    return divide_heads(heads, max(of_sets), share * heads * geometry.stream.length)

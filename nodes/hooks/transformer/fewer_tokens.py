@@ -9,13 +9,7 @@ from torch import Tensor
 from ....tome_core.attention.key_weights import count_channels, expand_mask
 from ....tome_core.plan import Plan
 from ....tome_core.plan_layer import LayerPlan
-from ....tome_core.tokens import (
-    divide_evenly,
-    list_parts,
-    split_heads,
-    take_for_groups,
-    take_tokens,
-)
+from ....tome_core.tokens import divide_heads, split_heads, take_for_groups, take_tokens
 from ..attention.backend import Backend
 from ..attention.call import AttentionCall
 from ..run.report import RunReport
@@ -43,20 +37,20 @@ def attend_to_fewer(
     heads_apart = replace(call, skip_output_reshape=True)
     sizes = plan.sizes
     adds_channels = sizes is not None and backend.choose_weighting(heads_apart) == "channels"
-    together = count_heads(plan, call, adds_channels=adds_channels)
-    if together == call.heads:
+    parts = choose_heads(plan, call, adds_channels=adds_channels)
+    if len(parts) == 1:
         return call.shape_output(_attend(backend, plan, heads_apart, report))
     # In memory heads lie within tokens, as models want to have them.
     images, _, length, _ = call.q.shape
     out = call.q.new_empty(images, length, call.heads, call.v.shape[3]).transpose(1, 2)
-    for some in list_parts(call.heads, together):
+    for some in parts:
         of_some = heads_apart.take_heads(some)
         out[:, some.start : some.stop] = _attend(backend, plan, of_some, report)
     return call.shape_output(out)
 
 
-def count_heads(plan: LayerPlan, call: AttentionCall, *, adds_channels: bool) -> int:
-    """How many heads are computed together.
+def choose_heads(plan: LayerPlan, call: AttentionCall, *, adds_channels: bool) -> list[range]:
+    """The heads that are computed together, part by part.
 
     It does not depend on the number of images: however a batch is split, the picture is the same.
 
@@ -67,12 +61,8 @@ def count_heads(plan: LayerPlan, call: AttentionCall, *, adds_channels: bool) ->
     held = _count_tokens(plan, length, adds_channels) * width
     allowed = max(SHARE * length * channels * heads, LEAST_BYTES / call.q.element_size())
     if heads * (held - length * channels) <= allowed:
-        return heads
-    # Heads that read the same keys stay together.
-    of_keys = call.k.shape[1]
-    repeats = heads // of_keys
-    most = max(1, int(allowed / (repeats * held)))
-    return repeats * divide_evenly(of_keys, most)
+        return [range(heads)]
+    return divide_heads(heads, held, allowed, heads // call.k.shape[1])
 
 
 def _count_tokens(plan: LayerPlan, length: int, adds_channels: bool) -> int:
