@@ -92,7 +92,8 @@ NEWER_WIDGETS = r"""
     const title = drawn?.querySelector('[data-testid=node-title]');
     if (title?.innerText !== node.title) return null; // a graph from before is still there
     const rows = drawn.querySelectorAll('[data-testid=node-widget]');
-    return [...rows].map((row) => row.innerText.split('\n')[0]);
+    const names = [...rows].map((row) => row.innerText.split('\n')[0]);
+    return names.every(Boolean) ? names : null; // else some are still to be drawn
 """
 
 MAKE_SUBGRAPH = """
