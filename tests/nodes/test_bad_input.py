@@ -44,11 +44,12 @@ def test_a_model_without_a_diffusion_model_passes_through(token_merge, token_dow
 
 
 @pytest.mark.parametrize("name", ["SD15", "Flux"])
-def test_an_empty_batch_ends_as_in_plain_comfyui(name, unet, token_merge, denoise):
-    with pytest.raises(RuntimeError) as plain:
+@pytest.mark.parametrize("end", [1.0, 0.5], ids=["any noise level", "some noise levels"])
+def test_an_empty_batch_ends_as_without_our_nodes(name, end, unet, token_merge, denoise):
+    with pytest.raises(RuntimeError) as unpatched:
         denoise(unet(name), batch=0)
-    with pytest.raises(RuntimeError, match=re.escape(str(plain.value))):
-        denoise(token_merge(unet(name)), batch=0)
+    with pytest.raises(RuntimeError, match=re.escape(str(unpatched.value))):
+        denoise(token_merge(unet(name), end_percent=end), batch=0)
 
 
 def test_a_temporal_factor_below_one(flux, token_downsample):

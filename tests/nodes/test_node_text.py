@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -50,6 +51,13 @@ def test_a_long_run_tells_meanwhile_what_was_done_so_far(unet, denoise, written,
     denoise(attach(unet("SD15"), MergeSettings(target="queries"), "4"), steps=3)
     done = "3 layers: 256 tokens, attention computes 204 queries"
     assert [text for _, text in written] == ["", done, done, done]
+
+
+def test_between_two_texts_are_some_seconds(unet, denoise, written, monkeypatch):
+    later = time.monotonic() + 2 * node_text.SECONDS_BETWEEN
+    monkeypatch.setattr(node_text, "time", SimpleNamespace(monotonic=lambda: later))
+    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3)
+    assert len(written) == 2, "one after the first seconds, one at the end"
 
 
 def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
