@@ -11,8 +11,6 @@ from typing import Protocol
 
 from torch import Tensor
 
-from .grid import Stream
-
 
 class Plan(Protocol):
     """How N tokens become M keys."""
@@ -58,13 +56,6 @@ class MergingPlan(Plan, Protocol):
 
     def unmerge(self, y: Tensor) -> Tensor:
         """Give each token its slot's value. (B, M, C) -> (B, N, C)."""
-
-
-class PicturePlan(MergingPlan, Protocol):
-    """A plan of the picture's tokens."""
-
-    def extend(self, stream: Stream) -> MergingPlan:
-        """The plan of a whole stream, whose picture this plan is of."""
 
 
 @dataclass(frozen=True)

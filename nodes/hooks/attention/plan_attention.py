@@ -16,6 +16,8 @@ from ....tome_core.plan_layer import LayerPlan, Plans, join_plans, plan_layer
 from ....tome_core.settings import Settings
 from ....tome_core.windows import WindowPlan
 from ..run.state import Acting, ModelCall
+from .backend import explain_no_window
+from .call import Attention
 
 
 class NamedLayer(Protocol):
@@ -32,7 +34,7 @@ def plan_attention(
     name: NamedLayer,
     layer: Layer,
     tokens: Tensor,
-    no_window: str,
+    override: Attention | None,
 ) -> LayerPlan | None:
     """The plan of one layer in one call, None where nothing is reduced; both are reported.
 
@@ -40,9 +42,10 @@ def plan_attention(
         acting: what the settings reduce in this layer.
         layer: its local window is that of this kind of model.
         tokens: what is compared of them, (B, L, C) or (B, H, L, D).
-        no_window: why the layer can have no local window, empty where it can.
+        override: the attention that another node put in place of ComfyUI's.
     """
     report, length = call.run.report, layer.stream.length
+    no_window = explain_no_window(override)
     plans: Plans = {}
     weighed, seed = False, 0
     for settings, targets in acting.items():

@@ -151,4 +151,4 @@ def plan_sequence(
     )
     merges_queries = any("queries" in targets for targets in acting.values())
     tokens = arranged.q if merges_queries else arranged.k
-    return plan_attention(call.model, acting, sequence.block, layer, tokens, call.no_window)
+    return plan_attention(call.model, acting, sequence.block, layer, tokens, call.override)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from ....tome_core.grid import Stream
 from ....tome_core.plan import Skipped
-from ..attention.backend import explain_no_window
 from ..attention.call import Attention
 from ..run.state import ModelCall
 from .sequence import REFERENCES_KEY, SequenceLayout
@@ -64,11 +62,6 @@ class TransformerCall:
     unreduced: set[Hashable]
     ordinals: count[int] = field(default_factory=count)
     refined: bool = False
-
-    @cached_property
-    def no_window(self) -> str:
-        """Why no layer can have a local window, empty where it can."""
-        return explain_no_window(self.override)
 
     def find_block(self, options: Mapping[str, Any]) -> Block | None:
         """The block that runs, None within a refiner before or between the blocks."""

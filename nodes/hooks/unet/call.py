@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,7 +13,6 @@ from torch import Tensor, nn
 from ....tome_core.plan import MergingPlan
 from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.windows.plan import WindowPlan
-from ..attention.backend import explain_no_window
 from ..attention.call import Attention
 from ..run.state import ModelCall
 from .layers import LayerKey, SelfAttentionLayer
@@ -99,11 +97,6 @@ class UNetCall:
     override: Attention | None
     unreduced: set[Hashable]
     running: RunningBlock | None = None
-
-    @cached_property
-    def no_window(self) -> str:
-        """Why no layer can have a local window, empty where it can."""
-        return explain_no_window(self.override)
 
     def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:
         """What the block that runs was given, None where it is not reduced."""
