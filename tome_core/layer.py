@@ -23,9 +23,9 @@ OF_OTHERS = 0.25
 an H100, by the data sheets."""
 
 MOST_GROUPS = 4
-"""Of queries. More groups hardly lower the error (factor 4, 8 pictures of the trained model: mean
-squared error 1.8e-4 with 4 groups as with 16), and each has keys and values to project and to
-copy."""
+"""Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures
+of the trained model: mean squared error 1.8e-4 with 4 groups as with 16), and each has keys and
+values to project and to copy."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,10 @@ def number_between(start: int, end: int, device: torch.device) -> Tensor:
 
 @constant
 def number_first(images: int, rows: int, device: torch.device) -> Tensor:
-    """The first row of each image, or of each of other parts, that have so many. (B, 1) int64."""
+    """The number of the first row of each image, or of each other part of a batch. (B, 1) int64.
+
+    rows: how many rows an image has.
+    """
     return torch.arange(images, device=device)[:, None] * rows
 
 
