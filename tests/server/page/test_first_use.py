@@ -20,12 +20,16 @@ def link(page, source: tuple[str, str], target: tuple[str, str]) -> None:
     mouse.drag(page.browser, start, end)
 
 
+def first_result(page) -> str:
+    return next((item.text for item in page.find("result-item")), "")
+
+
 def test_the_node_is_found_placed_wired_and_tells_what_it_did(page):
     page.open(graphs.sample_with())
     page.browser.execute_script("app.canvas.ds.scale = 0.8; app.canvas.ds.offset = [250, 150]")
     field = page.open_search()
     field.send_keys("todo")
-    wait_for(lambda: page.find("result-item")[0].text.startswith("Token Downsample (ToDo)"))
+    wait_for(lambda: first_result(page).startswith("Token Downsample (ToDo)"))
     field.send_keys(Keys.ENTER)
     ours = wait_for(lambda: page.browser.execute_script(ADDED))
     # A new node follows the mouse until a click.

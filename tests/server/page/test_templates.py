@@ -50,13 +50,19 @@ def read(prompt: Prompt) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
+def width_of_picture(card) -> int:
+    """Pixels of the file that the card shows; its element comes when the file is asked for."""
+    return card.find_element(By.TAG_NAME, "img").get_property("naturalWidth")
+
+
 def test_template_browser_lists_our_workflows_with_their_pictures(classic_page):
     browse(classic_page)
     for title in TITLES:
-        (card,) = classic_page.find(f"template-workflow-{title}")
+        (card,) = wait_for(lambda title=title: classic_page.find(f"template-workflow-{title}"))
         assert title in card.text.replace("\n", " ")
-        picture = card.find_element(By.TAG_NAME, "img")
-        wait_for(lambda picture=picture: picture.get_property("naturalWidth") >= 256)
+        # A card draws its picture only once it was scrolled into sight, and after a while.
+        classic_page.browser.execute_script("arguments[0].scrollIntoView()", card)
+        wait_for(lambda card=card: width_of_picture(card) >= 256)
     classic_page.keep("templates.png")
 
 
