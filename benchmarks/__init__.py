@@ -1,6 +1,7 @@
 """Measures token reduction on ComfyUI's own models, in three rooms.
 
-speed: time and memory beside plain, the peers and the limit of each setting, on random weights.
+speed: time and memory beside the unpatched model, the peers and the limit of each setting, on
+random weights.
 quality: how much of a picture stays. trained: the small models that quality is measured with, and
 their prompts. What several rooms need lies here, beside this file.
 

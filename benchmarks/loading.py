@@ -17,8 +17,8 @@ PACK = "token_merge"
 def load(device: str) -> None:
     """Import the pack as the package ``token_merge``, and choose ComfyUI's attention.
 
-    Plain has to be ComfyUI's fastest: pytorch attention, which it takes on GPUs by itself and on
-    a CPU only when told.
+    The unpatched model has to be ComfyUI's fastest: with pytorch attention, which it takes on GPUs
+    by itself and on a CPU only when told.
     Raises RuntimeError where ``COMFYUI_PATH`` is not set.
     """
     if PACK in sys.modules:

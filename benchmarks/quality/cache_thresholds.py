@@ -19,7 +19,7 @@ are more than one, up to its 3 or nearly. Its default is 20."""
 
 def find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[str, float]:
     """For each of ``yardsticks.CACHED`` and share: the threshold that comes nearest to that share
-    of plain's calls on ``batch``.
+    of the unpatched model's calls on ``batch``.
 
     Those that no threshold tells apart are left out, which happens where steps are few.
     """

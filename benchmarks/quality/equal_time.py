@@ -1,4 +1,4 @@
-"""Which setting gives the nearest picture in a given time.
+"""Which setting has the smallest error in a given time.
 
 The time of a call is that of a model at full width and real size (``bench``), the error that of a
 small trained model. What takes a share of the calls takes that share of the time.
@@ -20,7 +20,7 @@ from .regimes import Regime, parse
 from .report import Report, VariantReport
 from .yardsticks import CACHED, SHARES, name_cache, name_share
 
-PLAIN = "plain"
+UNPATCHED = "unpatched"
 OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "Token Downsample ×2": (("ours, stratified", DOWNSAMPLE.name), ("ours", DOWNSAMPLE.name)),
     "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE.name),),
@@ -82,14 +82,14 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Row:
-    """time: as a share of plain's. found: what was measured, by regime."""
+    """time: as a share of the unpatched model's. found: what was measured, by regime."""
 
     name: str
     time: float
     found: Mapping[Regime, VariantReport]
 
-    def is_nearest(self, regime: Regime, rows: Sequence[Row]) -> bool:
-        """Whether no row that takes no more time is nearer to plain on average."""
+    def has_smallest_error(self, regime: Regime, rows: Sequence[Row]) -> bool:
+        """Whether no row that takes no more time has a smaller error on average."""
         rivals = [each for each in rows if each.time <= self.time and regime in each.found]
         return _mean(self, regime) == max(_mean(each, regime) for each in rivals)
 
@@ -111,7 +111,7 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
         cached = _list_cached(report)
         for one in report.variants:
             behind = cached.get(one.name)
-            computes = behind or (PLAIN if one.kind == "yardstick" else one.name)
+            computes = behind or (UNPATCHED if one.kind == "yardstick" else one.name)
             if not one.squared_error or computes not in of_calls:
                 continue
             share = 1.0 if one.calls is None else one.calls
@@ -123,9 +123,9 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
 
 
 def time_calls(case: Case) -> dict[str, float]:
-    """Of the variants of pictures that were timed, as a share of plain's."""
+    """Of the variants of pictures that were timed, as a share of the unpatched model's."""
     measured = {(row.measured.name, row.measured.setting): row for row in compare(case)}
-    found = {PLAIN: 1.0}
+    found = {UNPATCHED: 1.0}
     for name, places in OF_CALLS.items():
         for place in places:
             if place in measured:
@@ -137,18 +137,20 @@ def _list_cached(report: Report) -> dict[str, str]:
     """By the name of a variant with EasyCache: the variant that it is put behind."""
     named = {name_share(share, before): before for share in SHARES for before in CACHED}
     return {
-        name_cache(threshold, name): f"Token {named[name]}" if named[name] else PLAIN
+        name_cache(threshold, name): f"Token {named[name]}" if named[name] else UNPATCHED
         for name, threshold in report.thresholds.items()
     }
 
 
 def _name_row(one: VariantReport, share: float, behind: str | None) -> str:
     """share: of the calls. behind: the variant that EasyCache is put behind, None without it."""
-    if behind == PLAIN:
+    if behind == UNPATCHED:
         return f"EasyCache, {_tell_share(share)} of the calls"
     if behind:
         return f"EasyCache, {_tell_share(share)} of the calls, {behind}"
-    return f"plain, {_tell_share(share)} of the steps" if one.kind == "yardstick" else one.name
+    if one.kind == "yardstick":
+        return f"{UNPATCHED}, {_tell_share(share)} of the steps"
+    return one.name
 
 
 def _tell_share(share: float) -> str:
@@ -156,7 +158,7 @@ def _tell_share(share: float) -> str:
 
 
 def write_table(shape: Shape, rows: Sequence[Row]) -> str:
-    """For the documents. Bold: nearer to plain than all that take no more time."""
+    """For the documents. Bold: its error is smaller than that of all that take no more time."""
     regimes = list(dict.fromkeys(regime for row in rows for regime in row.found))
     regimes.sort(key=lambda each: (each.cfg, each.steps, each.name))
     columns = [shape.name, "time", *map(str, regimes)]
@@ -170,7 +172,7 @@ def write_table(shape: Shape, rows: Sequence[Row]) -> str:
 def _tell(row: Row, regime: Regime, rows: Sequence[Row]) -> str:
     if regime not in row.found:
         return ""
-    mark = "**" if row.is_nearest(regime, rows) else ""
+    mark = "**" if row.has_smallest_error(regime, rows) else ""
     return f"{mark}{intervals.mean(row.found[regime].decibels)}{mark}"
 
 

@@ -1,4 +1,4 @@
-"""The command ``quality measure``: one regime after the other, every variant against plain."""
+"""The command ``quality measure``: regime after regime, every variant against the original."""
 
 from __future__ import annotations
 
@@ -127,19 +127,19 @@ def _measure(
     place: Path,
     console: Console,
 ) -> None:
-    with waiting(console, "Plain"):
-        plain, effort = make(model, yardsticks.PLAIN, made, regime)
+    with waiting(console, "Unpatched"):
+        unpatched, effort = make(model, yardsticks.UNPATCHED, made, regime)
     for variant in track(variants, regime.name, console=console):
         measured = report.find_or_add(variant.name, variant.kind)
-        if len(measured.squared_error) == len(plain):
+        if len(measured.squared_error) == len(unpatched):
             continue
         pictures, own = make(model, variant, made, regime)
-        measured.squared_error = metrics.squared_error(pictures, plain).tolist()
-        if plain.ndim == 5:
-            measured.st_lpips = perceptual.st_lpips_of_clips(pictures, plain).tolist()
-            measured.flicker = metrics.flicker(pictures, plain).tolist()
+        measured.squared_error = metrics.squared_error(pictures, unpatched).tolist()
+        if unpatched.ndim == 5:
+            measured.st_lpips = perceptual.st_lpips_of_clips(pictures, unpatched).tolist()
+            measured.flicker = metrics.flicker(pictures, unpatched).tolist()
         else:
-            measured.st_lpips = perceptual.st_lpips(pictures, plain).tolist()
+            measured.st_lpips = perceptual.st_lpips(pictures, unpatched).tolist()
         measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
         report.write(place)
 

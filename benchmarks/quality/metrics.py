@@ -1,4 +1,4 @@
-"""How far pictures and clips are from those of plain."""
+"""How far pictures and clips are from those of the unpatched model."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ def squared_error(pictures: Tensor, others: Tensor) -> Tensor:
     return (pictures - others).square().flatten(1).mean(1)
 
 
-def flicker(clips: Tensor, plain: Tensor) -> Tensor:
+def flicker(clips: Tensor, unpatched: Tensor) -> Tensor:
     """Squared error of what changes from frame to frame, mean over each clip.
 
     0 where the clips differ by a picture that stands still. (B, 3, F, H, W) twice -> (B,).
     """
-    return squared_error(clips.diff(dim=2), plain.diff(dim=2))
+    return squared_error(clips.diff(dim=2), unpatched.diff(dim=2))

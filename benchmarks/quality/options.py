@@ -13,13 +13,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """The options; ends the process on ``--help`` and on a mistake."""
     parser = argparse.ArgumentParser(
         prog="python -m devtools quality",
-        description="How near pictures of small trained models stay to those of plain.",
+        description="How close pictures of small trained models stay to the originals.",
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    measure = actions.add_parser("measure", help="the error of every variant against plain")
+    measure = actions.add_parser(
+        "measure", help="the error of every variant against the unpatched model"
+    )
     _add_measuring(measure)
     times = actions.add_parser(
-        "times", help="write which setting gives the nearest picture in a given time"
+        "times", help="write which setting has the smallest error in a given time"
     )
     times.set_defaults(device="cpu")
     times.add_argument(
@@ -67,7 +69,8 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         "--only",
         nargs="+",
         metavar="NAME",
-        help='variants, as the table names them, or several by a pattern: "plain*"; default: all',
+        help='variants, as the table names them, or several by a pattern: "unpatched*" '
+        "(default: all)",
     )
     measure.add_argument(
         "--against", metavar="NAME", help="a variant: the table adds the gain over it, in dB"

@@ -25,7 +25,7 @@ class Patch(Protocol):
 @dataclass(frozen=True)
 class PictureVariant:
     """One way to run the model. kind: a yardstick is what people would do instead of using our
-    nodes. steps: None for as many as plain takes.
+    nodes. steps: None for as many as the unpatched model takes.
     """
 
     name: str

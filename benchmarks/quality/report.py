@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 ROUNDING = 1e-6
-"""Squared error: some 60 dB part plain in bfloat16 from plain in single precision."""
+"""Squared error: the unpatched model in bfloat16 is some 60 dB from itself in single precision."""
 
 
 @dataclass
 class VariantReport:
     """One variant.
 
-    squared_error, st_lpips: of each finished picture against plain's of the same seed. flicker: of
-    each finished clip, see metrics.py. calls: of the model, as a share of plain's, counted by rows.
-    pairs: queries times keys in all its self-attention, as a share of plain's.
+    squared_error, st_lpips: of each finished picture against the original of the same seed.
+    flicker: of each finished clip, see metrics.py. calls: of the model, as a share of those of the
+    unpatched model, counted by rows. pairs: queries times keys in all its self-attention, as a
+    share too.
     """
 
     name: str

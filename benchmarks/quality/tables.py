@@ -50,7 +50,7 @@ def build_table(report: Report, against: str | None = None) -> Table:
     columns = dict(COLUMNS)
     if against is not None:
         columns[f"gains over {against}, dB"] = _gain(report, against)
-    found = Table(title="Against the plain model", caption=_caption(report))
+    found = Table(title="Against the unpatched model", caption=_caption(report))
     found.add_column("variant", min_width=NAME)
     rows = [[column(one) for one in report.variants] for column in columns.values()]
     filled = [(name, texts) for name, texts in zip(columns, rows, strict=True) if any(texts)]
@@ -80,7 +80,8 @@ def _caption(report: Report) -> str:
     lines = [f"{name}: {value}" for name, value in report.settings.items()]
     lines.append("PSNR and gains: mean over the pictures, and the 95 % interval of that mean")
     lines.append(
-        "pairs: queries x keys of self-attention, calls: of the model; both in % of plain's"
+        "pairs: queries x keys of self-attention, calls: of the model; "
+        "both in % of the unpatched model's"
     )
     if report.thresholds:
         lines.append("EasyCache: its threshold, and the share of calls that this was to leave")

@@ -1,4 +1,4 @@
-"""What is compared with the plain model, by model."""
+"""What is compared with the unpatched model, by model."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .regimes import Regime
 FEWER_STEPS = {20: (17, 13, 10, 8), 8: (7, 6, 5, 4), 4: (3, 2)}
 """By the steps of the regime."""
 FINER = 3
-"""Times the steps: how far plain itself is from the end of ever smaller steps."""
+"""Times the steps: how far the original itself is from the end of ever smaller steps."""
 SHARES = (85, 70, 50)
 """Per cent of the calls that EasyCache is to leave."""
 
@@ -22,17 +22,17 @@ def _keep(model: ModelPatcher) -> ModelPatcher:
     return model.clone()
 
 
-PLAIN = PictureVariant("plain", "yardstick", seedless(_keep))
+UNPATCHED = PictureVariant("unpatched", "yardstick", seedless(_keep))
 
 CACHED: dict[str, Patch] = {
-    "": PLAIN.patch,
+    "": UNPATCHED.patch,
     "Downsample ×2, default": downsample(2, method="interleaved", local_window="auto"),
 }
 """What EasyCache is put behind, by name."""
 
 
 def list_fewer_steps(regime: Regime) -> list[PictureVariant]:
-    """Plain with fewer steps. The schedule is made anew for each.
+    """The unpatched model with fewer steps. The schedule is made anew for each.
 
     More steps than a model was distilled to tell nothing: it did not learn their noise levels.
     """
@@ -40,7 +40,7 @@ def list_fewer_steps(regime: Regime) -> list[PictureVariant]:
 
 
 def list_steps(regime: Regime) -> list[PictureVariant]:
-    """Plain with fewer steps and with more.
+    """The unpatched model with fewer steps and with more.
 
     A sampler that adds noise adds other noise with other steps, so more of them tell nothing there.
     """
@@ -49,7 +49,9 @@ def list_steps(regime: Regime) -> list[PictureVariant]:
 
 
 def _take(steps: int) -> PictureVariant:
-    return PictureVariant(f"plain, {steps} steps", "yardstick", PLAIN.patch, steps=steps)
+    return PictureVariant(
+        f"{UNPATCHED.name}, {steps} steps", "yardstick", UNPATCHED.patch, steps=steps
+    )
 
 
 def cache(threshold: float) -> Patch:

@@ -145,7 +145,7 @@ class Clip:
 
     name: as the command line has it. height, width: in pixels. rounds, attention_rounds: of the
     whole model and of attention alone. warm_up: see ``Session.measure``. is_long: a call takes
-    minutes, so that only whole calls of our nodes are measured beside plain's.
+    minutes, so that only whole calls of our nodes and of the unpatched model are measured.
     """
 
     name: str

@@ -20,7 +20,7 @@ from .session import Session
 def measure(session: Session, options: argparse.Namespace) -> None:
     """The parts that the command names; where time may run out, the least needed are last.
 
-    Tokens are reduced also where the nodes leave them whole because too little would be saved.
+    Tokens are also reduced where the nodes would not reduce them, as too little would be saved.
     Raises RuntimeError where this machine cannot measure the part.
     """
     environment = Environment(torch.device(options.device), options.quick)

@@ -26,8 +26,8 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """One variant beside plain and beside the limit of its setting. peak: of memory, as a share of
-    plain's.
+    """One variant beside the unpatched model and beside the limit of its setting. peak: of memory,
+    as a share of the unpatched model's.
     """
 
     measured: Measured
@@ -39,11 +39,11 @@ class Row:
 
 def compare(case: Case) -> list[Row]:
     """Variants that have been measured, in the order of the case."""
-    plain = next(one for one in case.measured if one.kind == "plain")
+    unpatched = next(one for one in case.measured if one.kind == "unpatched")
     limits = {one.setting: one for one in case.measured if one.kind == "limit"}
     found: list[Row] = []
     for one in case.measured:
-        speedup = Ratio.between(plain.seconds, one.seconds)
+        speedup = Ratio.between(unpatched.seconds, one.seconds)
         if speedup is None:
             continue
         limit = limits.get(one.setting) if one.kind in ("ours", "peer") else None
@@ -53,7 +53,9 @@ def compare(case: Case) -> list[Row]:
                 median(one.seconds),
                 speedup,
                 Ratio.between(limit.seconds, one.seconds) if limit else None,
-                one.peak_bytes / plain.peak_bytes if one.peak_bytes and plain.peak_bytes else None,
+                one.peak_bytes / unpatched.peak_bytes
+                if one.peak_bytes and unpatched.peak_bytes
+                else None,
             )
         )
     return found

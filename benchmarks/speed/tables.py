@@ -37,7 +37,10 @@ def _machine(results: Results) -> Table:
 
 
 def case_table(case: Case) -> Table:
-    """Variants by setting; speed-up is against plain in the same round: median (lowest-highest)."""
+    """Variants by setting.
+
+    Speed-up is against the unpatched model in the same round: median (lowest-highest).
+    """
     counted = max((len(one.seconds) for one in case.measured), default=0)
     title = f"{TITLES[case.part]}: {case.name}; {counted} round{'s' * (counted != 1)}"
     table = Table(title=title, caption=case.note or None, title_justify="left", box=SIMPLE_HEAD)
@@ -70,10 +73,10 @@ def _cells(row: Row | None) -> tuple[str, ...]:
     if row is None:
         return ()
     finest = row.measured.lengths[0][:2] if row.measured.lengths else ()
-    is_plain = row.measured.kind == "plain"
+    is_unpatched = row.measured.kind == "unpatched"
     return (
         f"{row.seconds:.3g}",
-        "1" if is_plain else _ratio(row.speedup),
+        "1" if is_unpatched else _ratio(row.speedup),
         f"{row.of_limit.median:.1%}" if row.of_limit else "",
         "" if row.peak is None else _memory(row.peak),
         " x ".join(map(str, finest)),

@@ -1,4 +1,4 @@
-"""Everything that is measured against the plain model."""
+"""Everything that is measured against the unpatched model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import limits, windows
 from .diffusion_transformers import Clip
 from .windows import WINDOWS, WINDOWS_2, WINDOWS_MERGE
 
-Kind = Literal["plain", "limit", "ours", "peer"]
+Kind = Literal["unpatched", "limit", "ours", "peer"]
 Patch = Callable[[ModelPatcher], ModelPatcher]
 
 
@@ -31,11 +31,11 @@ class Variant:
     setting: Setting | None = None
 
 
-PLAIN = Variant("plain", "plain", ModelPatcher.clone)
+UNPATCHED = Variant("unpatched", "unpatched", ModelPatcher.clone)
 
 
 def list_for_unet(finest: int) -> list[Variant]:
-    """Plain, then each setting with its limit, ours and the peers.
+    """The unpatched model, then each setting with its limit, ours and the peers.
 
     finest: downsampling of the finest resolution at which the model has self-attention.
     """
@@ -47,7 +47,7 @@ def list_for_unet(finest: int) -> list[Variant]:
     def merge(setting: Setting) -> Variant:
         return Variant("ours", "ours", partial(ours.token_merge, setting=setting), setting)
 
-    found = [PLAIN]
+    found = [UNPATCHED]
     for setting in (MERGE, MERGE_ALL):
         found += [limit(setting), merge(setting)]
     tomesd = partial(peers.tomesd, setting=MERGE_ALL, finest=finest)
@@ -70,10 +70,10 @@ def list_for_unet(finest: int) -> list[Variant]:
 
 
 def list_for_transformer(clip: Clip) -> list[Variant]:
-    """Plain, then both nodes without and with local windows, each with its limit unless calls are
-    long.
+    """The unpatched model, then both nodes without and with local windows, each with its limit
+    unless calls are long.
     """
-    found = [PLAIN]
+    found = [UNPATCHED]
     for setting, node in (
         (MERGE, partial(ours.token_merge, local_window="off")),
         (MERGE_ALL, ours.token_merge),

@@ -37,18 +37,18 @@ def unet() -> ModelPatcher:
     return weights.load()
 
 
-PLAIN = yardsticks.PLAIN.patch
+UNPATCHED = yardsticks.UNPATCHED.patch
 BLOCKS = FluxShape().double + FluxShape().single
 PICTURE = TOKENS**2
 
 
-def test_a_plain_transformer_compares_every_token_with_every_token(flux: ModelPatcher) -> None:
-    assert measure(flux, PLAIN) == Effort(2, 2 * BLOCKS * (PROMPT + PICTURE) ** 2)
+def test_an_unpatched_transformer_compares_every_token_with_every_token(flux: ModelPatcher) -> None:
+    assert measure(flux, UNPATCHED) == Effort(2, 2 * BLOCKS * (PROMPT + PICTURE) ** 2)
 
 
 def test_rows_and_guidance_count_as_often_as_they_are_computed(flux: ModelPatcher) -> None:
-    one = measure(flux, PLAIN)
-    two = measure(flux, PLAIN, Regime("euler", "simple", 2, 5.0), rows=3)
+    one = measure(flux, UNPATCHED)
+    two = measure(flux, UNPATCHED, Regime("euler", "simple", 2, 5.0), rows=3)
     assert two == Effort(6 * one.rows, 6 * one.pairs)
 
 
@@ -63,7 +63,7 @@ def test_downsampled_keys_are_counted_in_groups_too(flux: ModelPatcher, method: 
 def test_a_unets_cross_attention_is_not_counted(unet: ModelPatcher) -> None:
     """On each of three levels it has one block down and two up, and one more in the middle."""
     pairs = 3 * PICTURE**2 + 3 * (PICTURE // 4) ** 2 + 4 * (PICTURE // 16) ** 2
-    assert measure(unet, PLAIN) == Effort(2, 2 * pairs)
+    assert measure(unet, UNPATCHED) == Effort(2, 2 * pairs)
 
 
 @pytest.mark.parametrize("kind", ["unet", "flux"])
@@ -81,5 +81,5 @@ def test_pairs_of_local_windows_are_those_that_the_report_tells(flux: ModelPatch
     of_picture = near + in_line + elsewhere
     keys = (tokens * of_picture + PROMPT * of_prompt) / length + PROMPT
     expected = keys / length
-    plain, ours = (measure(flux, patch) for patch in (PLAIN, windows(2)))
-    assert ours.pairs / plain.pairs == pytest.approx(expected, rel=0.01)
+    unpatched, ours = (measure(flux, patch) for patch in (UNPATCHED, windows(2)))
+    assert ours.pairs / unpatched.pairs == pytest.approx(expected, rel=0.01)

@@ -1,4 +1,4 @@
-"""Times of real shapes beside errors of the small models: which setting is nearest in a time."""
+"""Times of real shapes beside errors of the small models: what is best in a given time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EIGHT_STEPS = Regime("euler", "simple", 8)
 @pytest.fixture
 def case() -> Case:
     measured = [
-        Measured("plain", "plain", seconds=[10.0, 20.0]),
+        Measured("unpatched", "unpatched", seconds=[10.0, 20.0]),
         Measured("limit", "limit", MERGE_ALL.name, seconds=[1.0, 2.0]),
         Measured("ours", "ours", MERGE_ALL.name, seconds=[5.0, 10.0]),
         Measured("ours, interleaved", "ours", DOWNSAMPLE.name, seconds=[8.0, 16.0]),
@@ -42,15 +42,15 @@ def report(thresholds: dict[str, float] | None = None, **errors: float) -> Repor
     """errors: of two pictures, by the name of the variant with "_" for " "."""
     variants = []
     for name, error in errors.items():
-        kind = "yardstick" if name.startswith(("plain", "EasyCache")) else "ours"
+        kind = "yardstick" if name.startswith(("unpatched", "EasyCache")) else "ours"
         variants.append(VariantReport(name.replace("_", " "), kind, [error, error]))
     return Report(thresholds=thresholds or {}, variants=variants)
 
 
-def test_a_call_takes_what_it_took_beside_plain(case: Case) -> None:
+def test_a_call_takes_what_it_took_beside_the_unpatched_model(case: Case) -> None:
     found = time_calls(case)
     names = ("Token Downsample ×2, interleaved", "Token Downsample ×2, default")
-    expected = {"plain": 1.0, "Token Merge 0.5": 0.5, **dict.fromkeys(names, 0.8)}
+    expected = {"unpatched": 1.0, "Token Merge 0.5": 0.5, **dict.fromkeys(names, 0.8)}
     assert found == pytest.approx(expected)
 
 
@@ -58,32 +58,40 @@ def test_fewer_calls_take_less_time(case: Case) -> None:
     cached = "EasyCache 0.1 (70 %), Downsample ×2, default"
     found = report(
         {"(70 %), Downsample ×2, default": 0.1},
-        **{"plain,_6_steps": 1e-3, "Token_Merge_0.5": 1e-2, cached: 1e-4, "Token_Merge_0.9": 1.0},
+        **{
+            "unpatched,_6_steps": 1e-3,
+            "Token_Merge_0.5": 1e-2,
+            cached: 1e-4,
+            "Token_Merge_0.9": 1.0,
+        },
     )
     found.variants[0].calls, found.variants[2].calls = 0.75, 0.7
     rows = list_rows(case, {EIGHT_STEPS: found})
     assert [(row.name, pytest.approx(row.time)) for row in rows] == [
         ("Token Merge 0.5", 0.5),
         ("EasyCache, 70 % of the calls, Token Downsample ×2, default", 0.56),
-        ("plain, 75 % of the steps", 0.75),
+        ("unpatched, 75 % of the steps", 0.75),
     ]
 
 
 def test_the_same_share_of_the_steps_is_one_row(case: Case) -> None:
-    eight, four = report(**{"plain,_6_steps": 1e-3}), report(**{"plain,_3_steps": 1e-2})
+    eight, four = report(**{"unpatched,_6_steps": 1e-3}), report(**{"unpatched,_3_steps": 1e-2})
     eight.variants[0].calls = four.variants[0].calls = 0.75
     (row,) = list_rows(case, {EIGHT_STEPS: eight, FOUR_STEPS: four})
     assert set(row.found) == {EIGHT_STEPS, FOUR_STEPS}
 
 
-def test_the_nearest_in_no_more_time_is_marked() -> None:
-    errors = {"fast": (0.5, 1e-2), "farther": (0.6, 1e-1), "nearer": (0.7, 1e-3)}
+def test_the_smallest_error_in_no_more_time_is_marked() -> None:
+    errors = {"fast": (0.5, 1e-2), "larger error": (0.6, 1e-1), "smaller error": (0.7, 1e-3)}
     rows = [
         Row(name, time, {EIGHT_STEPS: VariantReport(name, "ours", [error] * 2)})
         for name, (time, error) in errors.items()
     ]
-    assert [row.name for row in rows if row.is_nearest(EIGHT_STEPS, rows)] == ["fast", "nearer"]
-    assert "| fast | 50 % | **20.0 ± 0.0** |\n| farther | 60 % | 10.0 ± 0.0 |" in write_table(
+    assert [row.name for row in rows if row.has_smallest_error(EIGHT_STEPS, rows)] == [
+        "fast",
+        "smaller error",
+    ]
+    assert "| fast | 50 % | **20.0 ± 0.0** |\n| larger error | 60 % | 10.0 ± 0.0 |" in write_table(
         SHAPES[0], rows
     )
 

@@ -22,9 +22,9 @@ def test_the_limit_keeps_the_shape_of_the_output(setting: settings.Setting) -> N
     model = UNETS["sd15"].build(ENVIRONMENT)
     limited = limits.with_tokens_cut_off(model, setting, finest=1)
     request = Request(104, 136, guided=True, context=32)  # an odd grid, 13 x 17
-    plain, cut = sample(model, request), sample(limited, request)
-    assert plain.shape == cut.shape
-    assert not torch.equal(plain, cut)
+    unpatched, cut = sample(model, request), sample(limited, request)
+    assert unpatched.shape == cut.shape
+    assert not torch.equal(unpatched, cut)
 
 
 @pytest.mark.parametrize("clip", QUICK_CLIPS, ids=lambda clip: clip.name)
@@ -37,22 +37,22 @@ def test_the_limit_keeps_the_shape_of_a_transformers_output(
     model = clip.transformer.build(ENVIRONMENT)
     limited = limits.with_picture_cut_off(model, setting, clip.stream)
     request = clip.request(clip.transformer.config_in(ENVIRONMENT))
-    plain, cut = sample(model, request), sample(limited, request)
-    assert plain.shape == cut.shape == request.latent_size
-    assert not torch.equal(plain, cut)
+    unpatched, cut = sample(model, request), sample(limited, request)
+    assert unpatched.shape == cut.shape == request.latent_size
+    assert not torch.equal(unpatched, cut)
 
 
 def test_peers_and_limits_reach_sdxls_finest_attention() -> None:
     model = UNETS["sdxl"].build(ENVIRONMENT)
     request = Request(128, 128, context=32)
-    plain = sample(model, request)
+    unpatched = sample(model, request)
     for patched in (
         limits.with_tokens_cut_off(model, settings.MERGE_ALL, finest=2),
         peers.tomesd(model, settings.MERGE_ALL, finest=2),
         peers.todo(model, settings.DOWNSAMPLE, finest=2),
     ):
-        assert not torch.equal(plain, sample(patched, request))
-    assert torch.equal(plain, sample(peers.comfyui_tome(model, 0.5), request))
+        assert not torch.equal(unpatched, sample(patched, request))
+    assert torch.equal(unpatched, sample(peers.comfyui_tome(model, 0.5), request))
 
 
 def test_a_call_of_another_batch_than_stated_is_an_error() -> None:

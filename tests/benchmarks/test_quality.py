@@ -57,8 +57,8 @@ def test_a_report_reads_back_what_it_wrote(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", places.WEIGHTS)
 def test_every_variant_that_is_measured_can_be_made(model: str) -> None:
-    plain = weights.load(places.WEIGHTS[places.find_kind(model)])
+    unpatched = weights.load(places.WEIGHTS[places.find_kind(model)])
     found = [*list_variants(model, STANDARD[model][0]), *yardsticks.list_caches({"(70 %)": 0.2})]
     assert len({variant.name for variant in found}) == len(found)
     for variant in found:
-        assert variant.patch(plain) is not plain
+        assert variant.patch(unpatched) is not unpatched

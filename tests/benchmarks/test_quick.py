@@ -43,7 +43,7 @@ def test_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
     assert {(settings.MERGE_QUERIES.name, name) for name in ("ours", "TomePatchModel")} <= measured
     of_downsampling = ("limit", "ours, stratified", "ours, interleaved", "ToDo")
     assert {(settings.DOWNSAMPLE.name, name) for name in of_downsampling} <= measured
-    assert {(None, "plain"), (None, "HyperTile")} <= measured
+    assert {(None, "unpatched"), (None, "HyperTile")} <= measured
 
 
 def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results]) -> None:
@@ -66,11 +66,11 @@ def test_limit_ours_and_peers_give_attention_equal_lengths(quick: tuple[Path, Re
     parts = ("unet", *TRANSFORMER_PARTS)
     for case in [case for part in parts for case in cases(quick[1], part)]:
         limits = {one.setting: one for one in case.measured if one.kind == "limit"}
-        plain = next(one for one in case.measured if one.kind == "plain")
+        unpatched = next(one for one in case.measured if one.kind == "unpatched")
         for one in case.measured:
             if one.setting in limits and is_watched(one):
                 assert fits(one.lengths, limits[one.setting].lengths), (case.name, one.name)
-                assert one.lengths != plain.lengths, (case.name, one.name)
+                assert one.lengths != unpatched.lengths, (case.name, one.name)
                 checked += 1
     assert checked > 20
 

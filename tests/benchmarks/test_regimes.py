@@ -1,4 +1,4 @@
-"""How pictures are sampled, and that plain and every variant are given the same noise."""
+"""How pictures are sampled, and that every variant is given the noise of the original."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from benchmarks.speed import summary, tables
 from benchmarks.speed.results import Case, Measured
 
 
-def case(plain: list[float], limit: list[float], ours: list[float]) -> Case:
+def case(unpatched: list[float], limit: list[float], ours: list[float]) -> Case:
     return Case(
         "unet", "SD 1.5", 512, 512, 1, "float32",
         measured=[
-            Measured("plain", "plain", seconds=plain, peak_bytes=100),
+            Measured("unpatched", "unpatched", seconds=unpatched, peak_bytes=100),
             Measured("limit", "limit", "merge", seconds=limit, peak_bytes=50),
             Measured("ours", "ours", "merge", seconds=ours, peak_bytes=80),
         ],
@@ -45,5 +45,5 @@ def test_a_loss_is_called_slower() -> None:
 def test_a_failure_is_shown_and_not_compared() -> None:
     failing = case([1.0] * 3, [0.9] * 3, [])
     failing.measured[2].failed = "out of memory"
-    assert [row.measured.name for row in summary.compare(failing)] == ["plain", "limit"]
+    assert [row.measured.name for row in summary.compare(failing)] == ["unpatched", "limit"]
     assert "ours failed: out of memory" in printed(failing)

@@ -34,7 +34,7 @@ def draw_unseen(kind: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("model", places.WEIGHTS)
 def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
-    """The picture that ComfyUI reads from the answer is nearer than one without details."""
+    """What ComfyUI reads from the answer has a smaller error than a picture without details."""
     patcher = weights.load(places.WEIGHTS[model])
     schedule = patcher.get_model_object("model_sampling")
     bands = codec.split_bands(draw_unseen(places.find_kind(model)))

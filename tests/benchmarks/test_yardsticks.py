@@ -47,16 +47,18 @@ def test_a_distilled_model_is_held_against_fewer_steps_and_not_against_more() ->
     assert [one.steps for one in variants if one.steps] == [3, 2]
 
 
-def test_fewer_steps_cost_fewer_calls_and_part_from_plain(
+def test_fewer_steps_cost_fewer_calls_and_part_from_the_original(
     flux: ModelPatcher, batches: list[Batch]
 ) -> None:
-    plain, _ = make(flux, yardsticks.PLAIN, batches[:1], REGIME)
+    unpatched, _ = make(flux, yardsticks.UNPATCHED, batches[:1], REGIME)
     errors = []
     for steps in (7, 4):
-        variant = PictureVariant(f"plain, {steps} steps", "yardstick", downsample(1), steps=steps)
+        variant = PictureVariant(
+            f"unpatched, {steps} steps", "yardstick", downsample(1), steps=steps
+        )
         pictures, effort = make(flux, variant, batches[:1], REGIME)
         assert effort.rows == ROWS * steps
-        errors.append(float(metrics.squared_error(pictures, plain).mean()))
+        errors.append(float(metrics.squared_error(pictures, unpatched).mean()))
     assert 0 < errors[0] < errors[1]
 
 
@@ -77,8 +79,8 @@ def test_easy_cache_leaves_the_samplers_own_latent_alone(
     cached = PictureVariant("cached", "yardstick", yardsticks.cache(0.1))
     pictures, effort = make(flux, cached, batches[:1], REGIME)
     assert effort.rows < ROWS * REGIME.steps
-    plain, _ = make(flux, yardsticks.PLAIN, batches[:1], REGIME)
-    assert float(metrics.squared_error(pictures, plain).mean()) < 1e-3
+    unpatched, _ = make(flux, yardsticks.UNPATCHED, batches[:1], REGIME)
+    assert float(metrics.squared_error(pictures, unpatched).mean()) < 1e-3
 
 
 def test_nodes_draw_with_the_number_of_the_batch(flux: ModelPatcher, batches: list[Batch]) -> None:
