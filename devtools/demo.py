@@ -1,4 +1,4 @@
-"""``python -m devtools demo``: the plain model and each node, same seed, timed and side by side.
+"""``python -m devtools demo``: the unpatched model and each node, timed and side by side.
 
 The variants take turns within a round, so that whatever else the machine does falls on all of
 them alike. The first round warms up and is not counted. Every round has another seed, which all
@@ -48,9 +48,9 @@ class TimedVariant:
         """Median seconds per step over all counted rounds."""
         return median(second for steps in self.rounds for second in steps)
 
-    def speedups(self, plain: TimedVariant) -> list[float]:
-        """How many times as fast as ``plain``, for each round."""
-        pairs = zip(plain.rounds, self.rounds, strict=True)
+    def speedups(self, unpatched: TimedVariant) -> list[float]:
+        """How many times as fast as ``unpatched``, for each round."""
+        pairs = zip(unpatched.rounds, self.rounds, strict=True)
         return [median(theirs) / median(ours) for theirs, ours in pairs]
 
 
@@ -83,7 +83,7 @@ def _link_checkpoint(checkpoint: Path, base: Path) -> None:
 
 
 def _measure(server: Server, options: argparse.Namespace) -> list[TimedVariant]:
-    """Run all rounds and return the variants, the plain one first."""
+    """Run all rounds and return the variants, the unpatched one first."""
     client = Client(server)
     with Progress("Reading the workflows"):
         variants = _variants(client.object_info(), options)
@@ -110,7 +110,7 @@ def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[
     return [
         TimedVariant(name, _adapt(graph.to_prompt(each, object_info), options))
         for name, each in (
-            ("Plain", graph.bypassed(workflow)),
+            ("Unpatched", graph.bypassed(workflow)),
             ("Token Merge", graph.with_only(workflow, "TokenMerge")),
             ("Token Downsample", graph.with_only(workflow, "TokenDownsample")),
         )
@@ -138,39 +138,39 @@ def _sampler(prompt: Prompt) -> str:
 
 
 def _table(variants: list[TimedVariant]) -> Table:
-    plain = variants[0]
-    rounds = f"{len(plain.rounds)} round" + "s" * (len(plain.rounds) > 1)
+    unpatched = variants[0]
+    rounds = f"{len(unpatched.rounds)} round" + "s" * (len(unpatched.rounds) > 1)
     table = Table(caption=f"{rounds}; speed as median (lowest to highest round)")
     table.add_column("")
     for heading in ("s/step", "speed", "PSNR", "mean difference"):
         table.add_column(heading, justify="right")
     for variant in variants:
-        table.add_row(variant.name, *_figures(variant, plain))
+        table.add_row(variant.name, *_figures(variant, unpatched))
     return table
 
 
-def _figures(variant: TimedVariant, plain: TimedVariant) -> tuple[str, str, str, str]:
+def _figures(variant: TimedVariant, unpatched: TimedVariant) -> tuple[str, str, str, str]:
     seconds = f"{variant.seconds():.2f}"
-    if variant is plain:
+    if variant is unpatched:
         return seconds, "1x", "", ""
     assert variant.image is not None
-    assert plain.image is not None
-    speedups = variant.speedups(plain)
+    assert unpatched.image is not None
+    speedups = variant.speedups(unpatched)
     return (
         seconds,
         f"{median(speedups):.2f}x ({min(speedups):.2f} to {max(speedups):.2f})",
-        f"{picture.psnr(variant.image, plain.image):.1f} dB",
-        f"{picture.mean_difference(variant.image, plain.image):.1f} of 255",
+        f"{picture.psnr(variant.image, unpatched.image):.1f} dB",
+        f"{picture.mean_difference(variant.image, unpatched.image):.1f} of 255",
     )
 
 
 def _save(variants: list[TimedVariant], place: Path) -> None:
-    plain = variants[0]
+    unpatched = variants[0]
     labels = []
     for variant in variants:
-        seconds, speed, psnr, _ = _figures(variant, plain)
+        seconds, speed, psnr, _ = _figures(variant, unpatched)
         parts = [f"{seconds} s/step", speed.split(" ")[0], f"PSNR {psnr}"]
-        labels.append(f"{variant.name}\n{', '.join(parts[: 1 if variant is plain else 3])}")
+        labels.append(f"{variant.name}\n{', '.join(parts[: 1 if variant is unpatched else 3])}")
     images = [
         picture.enlarged(variant.image, SHOWN_PIXELS)
         for variant in variants

@@ -108,16 +108,16 @@ def _draw_all(client: Client) -> None:
     with Progress("Sampling") as progress:
         for thumbnail in THUMBNAILS:
             progress.stage(thumbnail.path.stem)
-            plain, ours = (
+            unpatched, ours = (
                 _run(client, thumbnail, workflow, info)
-                for workflow in _plain_and_ours(thumbnail.path)
+                for workflow in _unpatched_and_ours(thumbnail.path)
             )
-            sheet = _draw(thumbnail.caption, plain, ours)
+            sheet = _draw(thumbnail.caption, unpatched, ours)
             sheet.save(thumbnail.path.with_suffix(".jpg"), quality=92)
     client.close()
 
 
-def _plain_and_ours(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _unpatched_and_ours(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     workflow = graph.load(path)
     return graph.bypassed(workflow), workflow
 
@@ -134,16 +134,18 @@ def _run(
 
 
 def _draw(
-    caption: Sequence[str], plain: Sequence[Image.Image], ours: Sequence[Image.Image]
+    caption: Sequence[str], unpatched: Sequence[Image.Image], ours: Sequence[Image.Image]
 ) -> Image.Image:
     """Both side by side, what each is, and the caption: nearly square, as a card of the browser."""
-    psnr = picture.psnr(picture.tiled(ours, 1), picture.tiled(plain, 1))
+    psnr = picture.psnr(picture.tiled(ours, 1), picture.tiled(unpatched, 1))
     lines = (*caption, f"PSNR of the two: {psnr:.1f} dB")
     side = (WIDTH - 3 * MARGIN) // 2
     line = int(TEXT_SIZE * 1.3)
     sheet = Image.new("RGB", (WIDTH, side + (len(lines) + 1) * line + 5 * MARGIN), "white")
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(TEXT_SIZE)
-    for number, (images, label) in enumerate(((plain, "plain"), (ours, "Token Downsample"))):
+    for number, (images, label) in enumerate(
+        ((unpatched, "unpatched"), (ours, "Token Downsample"))
+    ):
         left = MARGIN + number * (side + MARGIN)
         shown = _show(images).resize((side, side), Image.Resampling.BOX)
         sheet.paste(shown, (left, MARGIN))

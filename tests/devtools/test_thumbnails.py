@@ -13,7 +13,7 @@ def test_every_example_has_a_thumbnail():
     assert [one.path for one in thumbnails.THUMBNAILS] == list(graph.EXAMPLES)
 
 
-def test_plain_is_on_the_left_and_ours_on_the_right():
+def test_the_original_is_on_the_left_and_ours_on_the_right():
     sheet = thumbnails._draw(["a line"], [RED], [BLUE])
     assert sheet.getpixel((100, 100)) == (255, 0, 0)
     assert sheet.getpixel((sheet.width - 100, 100)) == (0, 0, 255)
