@@ -61,12 +61,12 @@ class TokenReductionCompare(io.ComfyNode):
     ) -> io.NodeOutput:
         check_names(cls, inputs)
         sampling = Sampling(**inputs)
-        plain, patched = compare(model, patched_model, sampling)
-        lines = describe_results(plain, patched)
+        unpatched, patched = compare(model, patched_model, sampling)
+        lines = describe_results(unpatched, patched)
         text = "\n".join(lines + describe_surroundings(model, patched_model, sampling))
         write_on_node(find_node_id(cls), text)
         return io.NodeOutput(
-            plain[0].latent,
+            unpatched[0].latent,
             patched[0].latent,
             text,
             # The page shows this text on nodes of its own only, but keeps it in the history.

@@ -18,37 +18,37 @@ from torch import Tensor
 from .run import Rounds, Sampling
 
 CLEAR = 0.02
-"""A speed-up nearer to 1 than this cannot be told from chance by two rounds."""
+"""A speed-up closer to 1 than this cannot be told from chance by two rounds."""
 STEADY = 1.2
 """Rounds whose speed-ups differ by more than this factor do not agree."""
 PACK = Path(__file__).parents[2]
 
 
-def describe_results(plain: Rounds, patched: Rounds) -> list[str]:
+def describe_results(unpatched: Rounds, patched: Rounds) -> list[str]:
     """What was measured and what our nodes did.
 
     The verdict comes first, since a node shows few lines at once.
     """
     return [
-        *_describe_speed(plain, patched),
-        f"Difference of the latents: {_describe_difference(plain, patched)}",
-        f"Peak memory: {_describe_memory(plain, patched)}",
-        *_describe_nodes(plain, patched),
+        *_describe_speed(unpatched, patched),
+        f"Difference of the latents: {_describe_difference(unpatched, patched)}",
+        f"Peak memory: {_describe_memory(unpatched, patched)}",
+        *_describe_nodes(unpatched, patched),
     ]
 
 
 def describe_surroundings(
-    plain: ModelPatcher, patched: ModelPatcher, sampling: Sampling
+    unpatched: ModelPatcher, patched: ModelPatcher, sampling: Sampling
 ) -> list[str]:
     """How both models were compared, and with what, so that a bug report holds it."""
-    models = dict.fromkeys(map(_name_model, (plain, patched)))
+    models = dict.fromkeys(map(_name_model, (unpatched, patched)))
     return [
         "Measured: each model twice in turn, after a warm-up; without the first step of each run",
         f"Model: {' and '.join(models)}",
         f"Latent: {_describe_latent(sampling)}",
         f"Sampling: {sampling.steps} steps, cfg {sampling.cfg:g}, {sampling.sampler_name}, "
         f"{sampling.scheduler}, denoise {sampling.denoise:g}, seed {sampling.seed}",
-        f"Device: {_name_device(plain.load_device)}, {optimized_attention.__name__}",
+        f"Device: {_name_device(unpatched.load_device)}, {optimized_attention.__name__}",
         f"Versions: Token Merge {_find_version()}, ComfyUI {comfyui_version.__version__}, "
         f"torch {torch.__version__}, Python {platform.python_version()}",
     ]
@@ -59,23 +59,24 @@ def split_streams(samples: Tensor) -> list[Tensor]:
     return list(samples.unbind()) if samples.is_nested else [samples]
 
 
-def measure_psnr(result: Tensor, plain: Tensor) -> float:
+def measure_psnr(result: Tensor, unpatched: Tensor) -> float:
     """Peak signal-to-noise ratio in dB; infinite where both are equal. Both are of one shape.
 
-    The peak is the range of ``plain``, its highest value less its lowest: latents have no other.
+    The peak is the range of ``unpatched``, its highest value less its lowest: latents have no
+    other.
     """
-    plain = plain.double()
-    if torch.equal(result.double(), plain):
+    unpatched = unpatched.double()
+    if torch.equal(result.double(), unpatched):
         return math.inf
-    error = (result - plain).square().mean()
-    return float(10 * torch.log10((plain.max() - plain.min()).square() / error))
+    error = (result - unpatched).square().mean()
+    return float(10 * torch.log10((unpatched.max() - unpatched.min()).square() / error))
 
 
-def _describe_speed(plain: Rounds, patched: Rounds) -> list[str]:
+def _describe_speed(unpatched: Rounds, patched: Rounds) -> list[str]:
     """A verdict and the mean step; the median would hide a node that acts in a few steps only."""
-    if not all(run.seconds for run in (*plain, *patched)):
+    if not all(run.seconds for run in (*unpatched, *patched)):
         return ["Speed was not measured: at least 2 steps are needed"]
-    before, after = ([fmean(run.seconds) for run in runs] for runs in (plain, patched))
+    before, after = ([fmean(run.seconds) for run in runs] for runs in (unpatched, patched))
     speedups = [one / other for one, other in zip(before, after, strict=True)]
     lowest, highest = min(speedups), max(speedups)
     speed = f"{fmean(before) / fmean(after):.2f}x ({lowest:.2f} to {highest:.2f})"
@@ -94,8 +95,8 @@ def _judge(lowest: float, highest: float) -> str:
     return "No clear difference in speed"
 
 
-def _describe_difference(plain: Rounds, patched: Rounds) -> str:
-    before, after = (split_streams(runs[0].latent["samples"]) for runs in (plain, patched))
+def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:
+    before, after = (split_streams(runs[0].latent["samples"]) for runs in (unpatched, patched))
     if [each.shape for each in before] != [each.shape for each in after]:
         return "not comparable, the sizes differ"
     if all(map(torch.equal, before, after)):
@@ -109,10 +110,10 @@ def _describe_psnr(psnr: float) -> str:
     return "identical" if math.isinf(psnr) else f"PSNR {psnr:.1f} dB"
 
 
-def _describe_memory(plain: Rounds, patched: Rounds) -> str:
+def _describe_memory(unpatched: Rounds, patched: Rounds) -> str:
     before, after = (
         max((run.peak_memory for run in runs if run.peak_memory is not None), default=None)
-        for runs in (plain, patched)
+        for runs in (unpatched, patched)
     )
     if before is None or after is None:
         return "unpatched -, patched -, not measured on this device"
@@ -120,11 +121,11 @@ def _describe_memory(plain: Rounds, patched: Rounds) -> str:
     return f"{sizes}, {after / before:.0%}"
 
 
-def _describe_nodes(plain: Rounds, patched: Rounds) -> list[str]:
+def _describe_nodes(unpatched: Rounds, patched: Rounds) -> list[str]:
     absent = "patched_model: has none of the nodes of this pack at work"
     return [
         *([f"{name}: {text}" for name, text in patched[-1].lines] or [absent]),
-        *(f"{name} on the original model: {text}" for name, text in plain[-1].lines),
+        *(f"{name} on the original model: {text}" for name, text in unpatched[-1].lines),
     ]
 
 

@@ -70,9 +70,9 @@ Rounds = tuple[Run, Run]
 
 
 def compare(
-    plain: ModelPatcher, patched: ModelPatcher, sampling: Sampling
+    unpatched: ModelPatcher, patched: ModelPatcher, sampling: Sampling
 ) -> tuple[Rounds, Rounds]:
-    """Warm up both models, then sample with plain, patched, patched, plain; give their runs.
+    """Warm up both models, then sample with unpatched, patched, patched, unpatched; give the runs.
 
     In this order neither gains from what changes in the meantime, such as a processor that gets
     hot. The models are not changed, and neither is the global random state.
@@ -80,9 +80,9 @@ def compare(
     warm_up = replace(sampling, steps=min(WARM_UP_STEPS, sampling.steps))
     inputs = [warm_up] * 2 + [sampling] * 4
     *done, total = accumulate((each.steps for each in inputs), initial=0)
-    one, other = (_prepare(model, total) for model in (plain, patched))
+    one, other = (_prepare(model, total) for model in (unpatched, patched))
     turns = zip((one, other, one, other, other, one), inputs, done, strict=True)
-    cuda = plain.load_device.type == "cuda"
+    cuda = unpatched.load_device.type == "cuda"
     with torch.random.fork_rng(range(torch.cuda.device_count()) if cuda else ()):
         runs = [run(each, before) for run, each, before in turns]
     return (runs[2], runs[5]), (runs[3], runs[4])
