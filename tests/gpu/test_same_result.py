@@ -15,11 +15,11 @@ from support.unets import build_unet
 UNETS = ["SD15", "SDXL", "Flux"]
 
 
-def check_same(model, plain, sample_with, monkeypatch):
-    """plain: the model without a node, whose results differ a little, too."""
+def check_same(model, unpatched, sample_with, monkeypatch):
+    """unpatched: the model without a node, whose results differ a little, too."""
     both = run_on_cpu_and_gpu(model, sample_with, monkeypatch)
     assert len(both.waits) <= 1, both.waits
-    without = run_on_cpu_and_gpu(plain, sample_with, monkeypatch)
+    without = run_on_cpu_and_gpu(unpatched, sample_with, monkeypatch)
     most = 1e-3 + 2 * find_difference(*without.outputs)
     assert find_difference(*both.outputs) < most
 
@@ -32,36 +32,36 @@ def find_difference(here, there):
 @pytest.mark.parametrize("inputs", MERGE.values(), ids=MERGE)
 def test_merging(model, inputs, token_merge, monkeypatch):
     one_step = partial(sample, size=(32, 32), steps=1)
-    plain = build_unet(model)
-    check_same(token_merge(plain, **inputs), plain, one_step, monkeypatch)
+    unpatched = build_unet(model)
+    check_same(token_merge(unpatched, **inputs), unpatched, one_step, monkeypatch)
 
 
 def test_cross_attention_and_mlp(token_merge, monkeypatch):
-    plain, one_step = build_unet("SD15"), partial(sample, size=(32, 32), steps=1)
-    reduced = token_merge(plain, **ON_UNETS["cross-attention and MLP"])
-    check_same(reduced, plain, one_step, monkeypatch)
+    unpatched, one_step = build_unet("SD15"), partial(sample, size=(32, 32), steps=1)
+    reduced = token_merge(unpatched, **ON_UNETS["cross-attention and MLP"])
+    check_same(reduced, unpatched, one_step, monkeypatch)
 
 
 @pytest.mark.parametrize("model", UNETS)
 @pytest.mark.parametrize("inputs", DOWNSAMPLE.values(), ids=DOWNSAMPLE)
 def test_downsampling(model, inputs, token_downsample, monkeypatch):
     one_step = partial(sample, size=(33, 40), steps=1)
-    plain = build_unet(model)
-    check_same(token_downsample(plain, **inputs), plain, one_step, monkeypatch)
+    unpatched = build_unet(model)
+    check_same(token_downsample(unpatched, **inputs), unpatched, one_step, monkeypatch)
 
 
 @pytest.mark.parametrize("node", ["merge", "downsample"])
 @pytest.mark.parametrize("family", [*IMAGES, *VIDEOS], ids=str)
 def test_families(family, node, token_merge, token_downsample, monkeypatch):
-    plain = family.build()
-    model = (token_merge if node == "merge" else token_downsample)(plain)
-    check_same(model, plain, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)
+    unpatched = family.build()
+    model = (token_merge if node == "merge" else token_downsample)(unpatched)
+    check_same(model, unpatched, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)
 
 
 @pytest.mark.parametrize("node", ["token_merge", "token_downsample"])
 @pytest.mark.parametrize("family", [IMAGES[0], VIDEOS[0]], ids=str)
 def test_one_head_at_a_time(family, node, request, monkeypatch):
-    plain = family.build()
-    model = request.getfixturevalue(node)(plain, local_window="off")
+    unpatched = family.build()
+    model = request.getfixturevalue(node)(unpatched, local_window="off")
     compute_one_head_at_a_time(monkeypatch)
-    check_same(model, plain, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)
+    check_same(model, unpatched, partial(SampleRequest(steps=1).sample, family=family), monkeypatch)

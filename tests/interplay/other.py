@@ -24,7 +24,7 @@ class Limit:
 
     Args:
         outcome: "works in part" where some of what our nodes do is left out, "left alone" where
-            all layers stay whole, "refused" where there is an error.
+            no layer is reduced, "refused" where there is an error.
         said: a part of what the node reports, or of the error.
         why: for the table, a sentence without its full stop.
         kinds, modes, orders: names of those it concerns, all where there is none.

@@ -20,17 +20,17 @@ def test_our_nodes_and_the_other_both_do_what_they_do_alone(cell: Cell, seen: se
     else:
         check_reduction(cell)
         check_other(cell)
-    check_plain(cell)
+    check_unpatched(cell)
     seen.add(cell)
 
 
 def check_reduction(cell: Cell) -> None:
-    """Ours does what the table says, and the picture stays as near as without the other."""
-    both, other, ours, plain, limit = (
+    """Ours does what the table says, and its error is about that without the other node."""
+    both, other, ours, unpatched, limit = (
         sample_both(cell),
         sample_other(cell),
         sample_ours(cell),
-        sample_plain(cell),
+        sample_unpatched(cell),
         cell.limit,
     )
     assert both.latent.isfinite().all()
@@ -45,7 +45,7 @@ def check_reduction(cell: Cell) -> None:
         assert torch.equal(both.latent, other.latent)
         return
     error = distance(both.latent, other.latent)
-    without = distance(ours.latent, plain.latent)
+    without = distance(ours.latent, unpatched.latent)
     assert 0 < error < cell.other.most_error * without, f"{error:.3f}, {without:.3f} without it"
 
 
@@ -57,7 +57,10 @@ def _name_reasons(picture: Picture) -> set[str]:
 def check_other(cell: Cell) -> None:
     """The other node has its effect, with ours and without, in both orders alike."""
     other, both = cell.other, sample_both(cell)
-    for with_it, without in ((sample_other(cell), sample_plain(cell)), (both, sample_ours(cell))):
+    for with_it, without in (
+        (sample_other(cell), sample_unpatched(cell)),
+        (both, sample_ours(cell)),
+    ):
         if other.changes_picture or not cell.limit:
             assert differs(with_it, without) == other.changes_picture
         assert (with_it.calls < without.calls) == other.skips_calls
@@ -67,10 +70,10 @@ def check_other(cell: Cell) -> None:
             assert torch.equal(picture, both.latent), f"not the same with our nodes {order} it"
 
 
-def check_plain(cell: Cell) -> None:
-    """The plain model, sampled anew, is what it was before our nodes and the other came."""
+def check_unpatched(cell: Cell) -> None:
+    """The unpatched model, sampled anew, is what it was before our nodes and the other came."""
     anew = paint(cell.kind, cell.other.remove_last(), None, "before").latent
-    assert torch.equal(anew, sample_plain(cell).latent)
+    assert torch.equal(anew, sample_unpatched(cell).latent)
 
 
 def sample_both(cell: Cell) -> Picture:
@@ -85,7 +88,7 @@ def sample_ours(cell: Cell) -> Picture:
     return sample_once(cell.kind, cell.other.remove_last(), cell.mode, "before")
 
 
-def sample_plain(cell: Cell) -> Picture:
+def sample_unpatched(cell: Cell) -> Picture:
     return sample_once(cell.kind, cell.other.remove_last(), None, "before")
 
 

@@ -226,9 +226,9 @@ def test_models_take_turns_so_that_neither_comes_late(unet):
         model.add_wrapper_with_key(WrappersMP.OUTER_SAMPLE, "note", note)
         return model
 
-    compare(noting("plain"), noting("patched"))
-    warm_up = ["plain", "patched"]
-    assert turns == [*warm_up, "plain", "patched", "patched", "plain"]
+    compare(noting("unpatched"), noting("patched"))
+    warm_up = ["unpatched", "patched"]
+    assert turns == [*warm_up, "unpatched", "patched", "patched", "unpatched"]
 
 
 @pytest.fixture

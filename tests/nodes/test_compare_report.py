@@ -43,7 +43,7 @@ def test_a_node_that_acts_in_a_part_of_the_steps_is_judged_by_all_of_them():
     assert "Seconds per step: unpatched 1 s, patched 0.8 s, 1.25x (1.25 to 1.25)" in lines
 
 
-def test_psnr_takes_the_range_of_the_plain_latent_as_its_peak():
+def test_psnr_takes_the_range_of_the_original_latent_as_its_peak():
     # The range is 4, the error 0.04 everywhere: 20 log10(4 / 0.04).
     assert measure_psnr(RESULT + 0.04, RESULT) == pytest.approx(40, abs=1e-3)
     assert measure_psnr(RESULT, RESULT) == float("inf")

@@ -40,13 +40,13 @@ def test_parameter_names_stay_so_that_loras_load(unet, token_merge):
         model.unpatch_model()
 
 
-def test_plain_and_patched_runs_in_turn_do_not_leak(unet, token_merge, denoise):
+def test_unpatched_and_patched_runs_in_turn_do_not_leak(unet, token_merge, denoise):
     model, patched = unet("SD15"), token_merge(unet("SD15"), merge_mlp=True)
-    plain, merged = denoise(model), denoise(patched)
-    assert not torch.equal(plain, merged)
+    unpatched, merged = denoise(model), denoise(patched)
+    assert not torch.equal(unpatched, merged)
     for _ in range(2):
         assert torch.equal(denoise(patched), merged)
-        assert torch.equal(denoise(model), plain)
+        assert torch.equal(denoise(model), unpatched)
 
 
 def test_two_nodes_that_take_turns_share_one_patch_per_layer(unet, token_merge, denoise):

@@ -48,37 +48,39 @@ def test_a_run_has_a_result_or_one_clear_error(nodes, case):
     if refusal:
         reason = explain_refusal(refusal, nodes, case)
         return SOAK.count("runs of the nodes", f"refused by name ({reason})")
-    plain, plain_error = attempt(case.run, model)
+    unpatched, unpatched_error = attempt(case.run, model)
     found, error = attempt(case.run, patched)
-    if plain_error:
-        assert (type(error), str(error)) == (type(plain_error), str(plain_error))
-        return SOAK.count("runs of the nodes", "the error of plain ComfyUI")
+    if unpatched_error:
+        assert (type(error), str(error)) == (type(unpatched_error), str(unpatched_error))
+        return SOAK.count("runs of the nodes", "the error of the unpatched model")
     if error:
         raise error
-    assert found.shape == plain.shape
-    assert found.dtype == plain.dtype
-    assert (found.isfinite() | ~plain.isfinite()).all()
-    acted = not torch.equal(found.nan_to_num(), plain.nan_to_num())
-    return SOAK.count("runs of the nodes", "sampled, reduced" if acted else "sampled, as plain")
+    assert found.shape == unpatched.shape
+    assert found.dtype == unpatched.dtype
+    assert (found.isfinite() | ~unpatched.isfinite()).all()
+    acted = not torch.equal(found.nan_to_num(), unpatched.nan_to_num())
+    return SOAK.count(
+        "runs of the nodes", "sampled, reduced" if acted else "sampled, as the original"
+    )
 
 
 @pytest.mark.thorough
 @fuzzed(short=4, share=0.05)
 @given(applied_inputs(OURS).filter(lambda node: node.is_valid), sampling_cases(QUICK_KINDS))
-def test_a_comparison_has_a_report_or_the_error_of_plain(node, case):
+def test_a_comparison_has_a_report_or_the_error_of_the_unpatched_model(node, case):
     model = case.kind.build()
     patched, refusal = attempt(node.apply, model)
     if refusal:
         return SOAK.count("comparisons", "refused by name")
-    _, plain_error = attempt(case.run, model)
+    _, unpatched_error = attempt(case.run, model)
     found, error = attempt(case.compare, model, patched)
-    if plain_error:
-        assert type(error) is type(plain_error)
-        return SOAK.count("comparisons", "the error of plain ComfyUI")
+    if unpatched_error:
+        assert type(error) is type(unpatched_error)
+        return SOAK.count("comparisons", "the error of the unpatched model")
     if error:
         raise error
-    plain, reduced, report = found
-    assert plain["samples"].shape == reduced["samples"].shape
+    unpatched, reduced, report = found
+    assert unpatched["samples"].shape == reduced["samples"].shape
     assert "Token" in report
     return SOAK.count("comparisons", "compared")
 

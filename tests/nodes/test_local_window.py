@@ -4,10 +4,10 @@ import pytest
 import torch
 
 
-def test_it_brings_a_unets_picture_nearer_to_plain(unet, token_downsample, denoise):
-    plain = denoise(unet("SD15"))
+def test_it_brings_a_unets_picture_closer_to_the_original(unet, token_downsample, denoise):
+    unpatched = denoise(unet("SD15"))
     error = [
-        (denoise(token_downsample(unet("SD15"), factor=4.0, local_window=side)) - plain).norm()
+        (denoise(token_downsample(unet("SD15"), factor=4.0, local_window=side)) - unpatched).norm()
         for side in ("off", "8")
     ]
     assert error[1] < error[0]

@@ -14,13 +14,13 @@ from token_merge.tome_core.merging.settings import MATCHINGS
 @pytest.mark.parametrize("size", [(16, 16), (13, 22)])
 def test_every_matching_runs_and_reduces(matching, size, unet, tome, denoise, attention_log):
     model = tome(unet("SD15"), matching=matching, merge_mlp=True, merge_cross_attention=True)
-    plain = denoise(unet("SD15"), size=size, steps=1)
+    unpatched = denoise(unet("SD15"), size=size, steps=1)
     merged = denoise(attention_log.watch(model), size=size, steps=1)
     tokens = size[0] * size[1]
     queries, keys = attention_log.lengths[0]
     assert queries == keys
     assert 0.4 * tokens <= queries <= 0.5 * tokens + 1
-    assert 0 < (merged - plain).norm() / plain.norm() < 0.3
+    assert 0 < (merged - unpatched).norm() / unpatched.norm() < 0.3
 
 
 @pytest.fixture

@@ -31,10 +31,10 @@ def test_channels_and_mask_give_the_same_picture_of_a_unet(
     torch.testing.assert_close(denoise(model, steps=1), by_mask, atol=1e-3, rtol=1e-3)
 
 
-def test_it_brings_a_unets_picture_nearer_to_plain(unet, tome, denoise):
-    plain = denoise(unet("SD15"))
+def test_it_brings_a_unets_picture_closer_to_the_original(unet, tome, denoise):
+    unpatched = denoise(unet("SD15"))
     error = [
-        (denoise(tome(unet("SD15"), proportional_attention=weighed)) - plain).norm().item()
+        (denoise(tome(unet("SD15"), proportional_attention=weighed)) - unpatched).norm().item()
         for weighed in (False, True)
     ]
     assert error[1] < error[0]
@@ -87,10 +87,10 @@ def test_channels_and_mask_give_the_same_picture(node, flux, denoise, request):
     torch.testing.assert_close(denoise(model), by_mask, atol=1e-4, rtol=1e-4)
 
 
-def test_it_brings_the_picture_nearer_to_plain(node, flux, denoise):
-    plain = denoise(flux)
+def test_it_brings_the_picture_closer_to_the_original(node, flux, denoise):
+    unpatched = denoise(flux)
     error = [
-        (denoise(node(flux, proportional_attention=weighed)) - plain).norm().item()
+        (denoise(node(flux, proportional_attention=weighed)) - unpatched).norm().item()
         for weighed in (False, True)
     ]
     assert error[1] < error[0]

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 import torch
 from support.at_once import keep_together, run_at_once
-from support.modes import MODES, PLAIN
+from support.modes import MODES, UNPATCHED
 from token_merge.nodes.hooks.run.draw_index import DrawIndex
 from token_merge.nodes.hooks.run.report import RunReport
 from token_merge.tome_core.merging.settings import MergeSettings
 
-BY_NAME = {str(mode): mode for mode in (PLAIN, *MODES)}
+BY_NAME = {str(mode): mode for mode in (UNPATCHED, *MODES)}
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ BY_NAME = {str(mode): mode for mode in (PLAIN, *MODES)}
         *(
             pytest.param(*case, marks=pytest.mark.thorough)
             for case in (
-                ("SD15", "plain", 1),
+                ("SD15", "unpatched", 1),
                 ("SD15", "merge", 1),
                 ("Flux", "downsample", 1),
                 ("SD15", "stratified", 1),

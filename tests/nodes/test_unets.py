@@ -83,34 +83,34 @@ SIZES = cover_pairs(IMAGE_UNETS, [(16, 24), (17, 23), (31, 9), (4, 64)], [1, 3])
 def test_any_size_and_batch_runs_and_stays_close_to_the_unpatched_model(
     name, size, batch, unet, token_merge, token_downsample, denoise
 ):
-    plain = denoise(unet(name), size=size, batch=batch, steps=1)
+    unpatched = denoise(unet(name), size=size, batch=batch, steps=1)
     for node in (token_merge, token_downsample):
         reduced = denoise(node(unet(name)), size=size, batch=batch, steps=1)
-        assert reduced.shape == plain.shape
+        assert reduced.shape == unpatched.shape
         assert reduced.isfinite().all()
-        assert 0 < (reduced - plain).norm() / plain.norm() < 0.3
+        assert 0 < (reduced - unpatched).norm() / unpatched.norm() < 0.3
 
 
 @pytest.mark.parametrize("name", FEW_UNETS)
 def test_settings_that_reduce_nothing_give_the_bits_of_the_unpatched_model(
     name, unet, token_merge, token_downsample, denoise
 ):
-    plain = denoise(unet(name))
-    assert torch.equal(denoise(token_merge(unet(name), ratio=0.0)), plain)
-    assert torch.equal(denoise(token_downsample(unet(name), factor=1.0)), plain)
+    unpatched = denoise(unet(name))
+    assert torch.equal(denoise(token_merge(unet(name), ratio=0.0)), unpatched)
+    assert torch.equal(denoise(token_downsample(unet(name), factor=1.0)), unpatched)
 
 
 @pytest.mark.parametrize("name", FEW_UNETS)
 def test_the_input_model_is_untouched(name, unet, token_merge, token_downsample, denoise):
     model = unet(name)
     options, wrappers = str(model.model_options), str(model.wrappers)
-    plain = denoise(model)
+    unpatched = denoise(model)
     inputs = {"merge_mlp": True, "merge_cross_attention": True}
     reduced = denoise(token_merge(model, **inputs))
     denoise(token_downsample(model))
-    assert not torch.equal(reduced, plain)
+    assert not torch.equal(reduced, unpatched)
     assert (str(model.model_options), str(model.wrappers)) == (options, wrappers)
-    assert torch.equal(denoise(model), plain)
+    assert torch.equal(denoise(model), unpatched)
 
 
 def test_two_branches_with_other_strengths_do_not_leak_into_each_other(unet, token_merge, denoise):
@@ -127,21 +127,21 @@ def test_two_branches_with_other_strengths_do_not_leak_into_each_other(unet, tok
 )
 def test_half_precision_runs(name, dtype, unet, token_merge, token_downsample, denoise):
     model = unet(name, dtype)
-    plain = denoise(model, steps=1)
+    unpatched = denoise(model, steps=1)
     for node in (token_merge, token_downsample):
         reduced = denoise(node(model), steps=1)
         assert reduced.isfinite().all()
-        assert (reduced - plain).norm() / plain.norm() < 0.3
+        assert (reduced - unpatched).norm() / unpatched.norm() < 0.3
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["dpmpp_2m", "heun", "euler_ancestral", "dpm_2"])
-def test_samplers_that_call_the_model_between_steps_stay_near_to_plain(
+def test_samplers_that_call_the_model_between_steps_stay_close_to_the_original(
     sampler, unet, token_merge, denoise
 ):
-    plain = denoise(unet("SD15"), sampler=sampler, steps=3)
+    unpatched = denoise(unet("SD15"), sampler=sampler, steps=3)
     merged = denoise(token_merge(unet("SD15")), sampler=sampler, steps=3)
-    assert 0 < (merged - plain).norm() / plain.norm() < 0.3
+    assert 0 < (merged - unpatched).norm() / unpatched.norm() < 0.3
 
 
 @pytest.mark.parametrize("cfg", [1.0, 4.0], ids=["prompt alone", "with negative prompt"])

@@ -31,7 +31,7 @@ def apply_model(model, frames: int, height: int = 8, width: int = 12) -> torch.T
 
 
 @pytest.mark.parametrize("frames", [1, 5])
-def test_spatial_layers_are_merged_and_temporal_ones_left_whole(frames, unet, tome, attention_log):
+def test_spatial_layers_are_merged_and_temporal_ones_are_not(frames, unet, tome, attention_log):
     apply_model(attention_log.watch(tome(unet("SVD"))), frames)
     self_attention = {(q, k) for q, k in attention_log.lengths if k > 1}
     temporal = {(frames, frames)} if frames > 1 else set()
@@ -47,10 +47,10 @@ def test_spatial_layers_are_downsampled(unet, token_downsample, attention_log):
 def test_as_many_frames_as_tokens_are_left_alone_with_a_reason(
     unet, token_merge, caplog, attention_log
 ):
-    plain = apply_model(unet("SVD"), frames=24, height=4, width=6)
+    unpatched = apply_model(unet("SVD"), frames=24, height=4, width=6)
     with caplog.at_level(logging.INFO, logger="token_merge"):
         merged = apply_model(token_merge(unet("SVD")), frames=24, height=4, width=6)
-    assert torch.equal(merged, plain)
+    assert torch.equal(merged, unpatched)
     assert "24 tokens cannot be told from 24 frames" in caplog.text
 
 

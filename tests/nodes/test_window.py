@@ -27,7 +27,7 @@ def test_a_step_is_reduced_where_its_sigma_lies_in_the_window(
     assert reduced_steps(attention_log, steps) == [last < sigma <= first for sigma in sigmas]
 
 
-def test_an_inactive_window_is_bit_equal_to_plain(unet, token_merge, denoise):
+def test_an_inactive_window_is_bit_equal_to_the_original(unet, token_merge, denoise):
     model = token_merge(
         unet("SD15"),
         start_percent=0.998,
@@ -42,8 +42,8 @@ def test_an_inactive_window_is_bit_equal_to_plain(unet, token_merge, denoise):
 def test_the_first_step_is_reduced_whatever_the_flow_shift(shift, flux, token_merge, denoise):
     """Rounding puts the first sigma of some shifts just above 1."""
     model = ModelSamplingSD3().patch(flux, shift)[0]
-    plain = denoise(model, steps=1)
-    assert not torch.equal(denoise(token_merge(model, end_percent=0.5), steps=1), plain)
+    unpatched = denoise(model, steps=1)
+    assert not torch.equal(denoise(token_merge(model, end_percent=0.5), steps=1), unpatched)
 
 
 def test_the_model_is_asked_once_a_run_where_a_window_lies(unet, token_merge, denoise, monkeypatch):

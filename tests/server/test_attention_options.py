@@ -23,16 +23,16 @@ def pytest_generate_tests(metafunc):
 def test_both_nodes_run_under_each_attention(kind, tmp_path, small_prompt, files_before):
     with running(tmp_path, [f"--use-{kind}-cross-attention"]) as server:
         client = Client(server)
-        plain, *ours = (
+        unpatched, *ours = (
             client.run(small_prompt(graph.SD15, kinds)).images[0]
             for kinds in ((), ("TokenMerge",), ("TokenDownsample",))
         )
-        pairs = [(plain, each) for each in ours]
+        pairs = [(unpatched, each) for each in ours]
         pairs.append(client.run(small_prompt(graph.COMPARE)).images[:2])
         client.close()
         log = server.log.read_text()
     chosen = {"pytorch": "pytorch", "split": "split optimization"}[kind]
     assert f"Using {chosen}" in log
-    for plain, image in pairs:
-        difference = np.asarray(image, dtype=float) - np.asarray(plain, dtype=float)
+    for unpatched, image in pairs:
+        difference = np.asarray(image, dtype=float) - np.asarray(unpatched, dtype=float)
         assert 0 < np.abs(difference).mean() < 60

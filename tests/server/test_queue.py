@@ -30,8 +30,8 @@ def test_queued_prompts_are_all_run_and_leave_nothing(client):
 
 
 @pytest.mark.skipif(not SOAK.cases, reason="takes minutes: python -m devtools soak queue")
-@pytest.mark.parametrize("plain", [False, True], ids=["ours", "plain"])
-def test_memory_stays_where_it_is_after_the_first_round(plain, tmp_path):
+@pytest.mark.parametrize("unpatched", [False, True], ids=["ours", "unpatched"])
+def test_memory_stays_where_it_is_after_the_first_round(unpatched, tmp_path):
     """It is read after each round, when the queue is empty and freed memory is back at the
     system.
     """
@@ -39,11 +39,11 @@ def test_memory_stays_where_it_is_after_the_first_round(plain, tmp_path):
     with running(tmp_path) as server:
         client = Client(server)
         for number in range(max(3, SOAK.cases // OF_A_ROUND)):
-            run_queued(client, list_prompts(plain=plain, seed=number))
+            run_queued(client, list_prompts(unpatched=unpatched, seed=number))
             assert find_leftovers(client) == {}
             found.append(read_memory(server))
         client.close()
-    name = "plain" if plain else "with our nodes"
+    name = "unpatched" if unpatched else "with our nodes"
     readings = ", ".join(f"{each:.0f}" for each in found)
     SOAK.notes.append(f"MiB after each round of {OF_A_ROUND} prompts, {name}: {readings}")
     later = found[1:]

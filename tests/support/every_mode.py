@@ -11,14 +11,14 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from .modes import EVERY_OTHER_OPTION, PLAIN
+from .modes import EVERY_OTHER_OPTION, UNPATCHED
 from .modes import MODES as WAYS
 from .unet_sampling import draw_prompts, forget_dead_models
 from .unets import build_unet
 
-MODES = {mode.name: mode for mode in (PLAIN, *WAYS, EVERY_OTHER_OPTION)}
+MODES = {mode.name: mode for mode in (UNPATCHED, *WAYS, EVERY_OTHER_OPTION)}
 
-ON_UNET = ("plain", "merge", "local window", "every option")
+ON_UNET = ("unpatched", "merge", "local window", "every option")
 """A UNet takes longer than a transformer, and shares with it what chooses tokens."""
 
 CASES = [("Flux", mode) for mode in MODES] + [("SD15", mode) for mode in ON_UNET]

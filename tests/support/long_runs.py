@@ -31,18 +31,18 @@ OF_A_ROUND = 20
 NUMBERS = count()
 
 
-def list_prompts(*, plain: bool = False, **values: Any) -> list[Prompt]:
+def list_prompts(*, unpatched: bool = False, **values: Any) -> list[Prompt]:
     """A round: four models, each with five sizes and every node.
 
-    plain: without our nodes. values: further ones of ``make_prompt``.
+    unpatched: without our nodes. values: further ones of ``make_prompt``.
     """
     prompts = []
     for row, model in enumerate(MODELS):
         for column, size in enumerate(SIZES):
             kind = OURS[(row + column) % len(OURS)]
             made = {"model": model, "size": size, **values}
-            inputs = {} if plain else SETTINGS[kind][column % 2]
-            prompts.append(make_prompt(None if plain else kind, **made, **inputs))
+            inputs = {} if unpatched else SETTINGS[kind][column % 2]
+            prompts.append(make_prompt(None if unpatched else kind, **made, **inputs))
     return prompts
 
 

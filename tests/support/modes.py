@@ -65,7 +65,7 @@ MODES = (
     Mode("merged keys", ((MERGE, {"ratio": 0.5, "target": "queries, keys and values"}),)),
     Mode("every option", EVERY_OPTION),
 )
-PLAIN = Mode("plain", ())
+UNPATCHED = Mode("unpatched", ())
 EVERY_OTHER_OPTION = Mode(
     "every other option",
     (

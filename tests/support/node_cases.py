@@ -1,4 +1,4 @@
-"""Random inputs of our nodes, latents and runs for them, and what plain ComfyUI makes of those."""
+"""Random inputs of our nodes, latents and runs for them, and what ComfyUI alone makes of those."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def make_prompt(
 ) -> Prompt:
     """Samples a latent and saves it.
 
-    kind: of our node "5", None for plain. model: "demo", or the kind of a small trained one. size:
+    kind: of our node "5", None for none. model: "demo", or the kind of a small trained one. size:
     width and height in pixels of eight to a cell of the latent. name: of the file. values: inputs
     of our node other than its defaults.
     """

@@ -48,7 +48,7 @@ class Places:
 def record_calls(
     family: SmallModel, run: SampleRequest, noise: Tensor | None = None
 ) -> list[RecordedCall]:
-    """The attention calls of one call of the plain model."""
+    """The attention calls of one call of the unpatched model."""
     calls = AttentionRecord()
     run = replace(run, steps=1, cfg=1.0)
     run.sample(calls.watch(family.build()), family, noise=noise)
@@ -62,14 +62,14 @@ def find_places(family: SmallModel, run: SampleRequest) -> Places:
     Where refiners have mixed picture, references and padding before, the refiners' own first
     calls tell them apart, if their rows follow each other as in the main blocks.
     """
-    plain = record_calls(family, run)
+    unpatched = record_calls(family, run)
     changed = {
         what: record_calls(family, replace(run, **change)) for what, change in CHANGES.items()
     }
-    lengths = [keys if queries == keys else 0 for queries, keys in (c.lengths for c in plain)]
+    lengths = [keys if queries == keys else 0 for queries, keys in (c.lengths for c in unpatched)]
     main = lengths.index(max(lengths))
     kinds = [
-        _kinds(plain[n], {what: calls[n] for what, calls in changed.items()})
+        _kinds(unpatched[n], {what: calls[n] for what, calls in changed.items()})
         for n in range(main + 1)
     ]
     stages = [next(numbers) for _, numbers in groupby(range(main), key=lengths.__getitem__)]
@@ -81,12 +81,12 @@ def find_places(family: SmallModel, run: SampleRequest) -> Places:
     return Places(refined if same_order else kinds[main], main)
 
 
-def _kinds(plain: RecordedCall, changed: dict[str, RecordedCall]) -> tuple[str, ...]:
+def _kinds(unpatched: RecordedCall, changed: dict[str, RecordedCall]) -> tuple[str, ...]:
     """Of each row, the first thing it changes with; conditioning may sway the picture's rows."""
-    differs = {what: changed_rows(plain, call) for what, call in changed.items()}
+    differs = {what: changed_rows(unpatched, call) for what, call in changed.items()}
     return tuple(
         next((what for what, rows in differs.items() if rows[n]), "padding")
-        for n in range(plain.v.shape[2])
+        for n in range(unpatched.v.shape[2])
     )
 
 
@@ -96,17 +96,17 @@ def changed_rows(first: RecordedCall, second: RecordedCall) -> Tensor:
 
 
 def find_rows_of_token(
-    family: SmallModel, run: SampleRequest, plain: list[RecordedCall], token: tuple[int, ...]
+    family: SmallModel, run: SampleRequest, unpatched: list[RecordedCall], token: tuple[int, ...]
 ) -> list[int]:
     """Rows that change with one token of the latent, in the first call that has any.
 
-    The row that changes most comes first. plain: what ``record_calls(family, run)`` gave.
+    The row that changes most comes first. unpatched: what ``record_calls(family, run)`` gave.
     """
     noise = run.latent(family).clone()
     cells = [slice(n * side, (n + 1) * side) for n, side in zip(token, family.patch, strict=True)]
     index = (slice(None), slice(None), *cells)
     noise[index] += 1.0
-    pairs = zip(plain, record_calls(family, run, noise), strict=True)
+    pairs = zip(unpatched, record_calls(family, run, noise), strict=True)
     changes = ((a.v - b.v).abs().sum(dim=(0, 1, 3)) for a, b in pairs)
     first = next(rows for rows in changes if rows.any())
     return first.argsort(descending=True)[: first.count_nonzero()].tolist()

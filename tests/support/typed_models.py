@@ -48,7 +48,8 @@ class TypedModel:
     sample: Callable[[ModelPatcher], Any]
 
     def __post_init__(self) -> None:
-        # Flux's guidance, 3.5 times 1000, is no number of bfloat16: plain would be off by 27 %.
+        # Flux's guidance, 3.5 times 1000, is no number of bfloat16: the unpatched model would be
+        # off by 27 %.
         assert not self.settings.get("guidance_embed")
 
     @cache  # noqa: B019

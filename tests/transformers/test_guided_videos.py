@@ -1,4 +1,4 @@
-"""Videos that are drawn by more than a prompt: what stays whole, and why."""
+"""Videos that are drawn by more than a prompt: what is not reduced, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_with_a_prompt_alone_the_sequence_is_the_video(family):
 
 
 @pytest.mark.parametrize("name", ["LTX-2", "LTX-2 with guides"])
-def test_sound_and_what_sound_and_video_read_of_each_other_stay_whole(name, node):
+def test_sound_and_what_sound_and_video_read_of_each_other_are_not_reduced(name, node):
     if name == "LTX-2":
         leave_out_before(*EARLIER_SOUND)
     family = FAMILIES[name]
@@ -53,8 +53,7 @@ def test_sound_and_what_sound_and_video_read_of_each_other_stay_whole(name, node
 
 @needs_comfyui(*EARLIER_SOUND)
 def test_a_video_with_as_many_tokens_as_its_sound_is_left_alone(node, caplog):
-    plain = FAMILIES["LTX-2"]
-    family = replace(plain, sound=(8, VIDEO - 3, 16))
+    family = replace(FAMILIES["LTX-2"], sound=(8, VIDEO - 3, 16))
     said = f"its {VIDEO} tokens are as many as those of the prompt or the sound"
     assert is_left_alone(family, node, caplog, said)
 

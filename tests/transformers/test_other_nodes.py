@@ -145,7 +145,7 @@ def test_attention_patches_see_every_token(name, node, order):
         clone.set_model_attn1_output_patch(output)
         return clone
 
-    plain = RUN.sample(patched(family.build()), family)
+    unpatched = RUN.sample(patched(family.build()), family)
     whole = seen.copy()
     seen.clear()
     model = family.build()
@@ -154,7 +154,7 @@ def test_attention_patches_see_every_token(name, node, order):
     assert seen == whole
     assert whole
     assert torch.equal(picture, RUN.sample(node(family.build()), family))
-    assert not torch.equal(picture, plain)
+    assert not torch.equal(picture, unpatched)
 
 
 @NEEDS_PATCHES
@@ -199,13 +199,13 @@ def test_text_that_a_patch_adds_stays(node):
 
 
 @needs_comfyui("0.18.2", "FluxKVCache")
-def test_cached_references_stay_whole(node):
+def test_cached_references_are_not_reduced(node):
     """ComfyUI's FluxKVCache takes reference tokens out after a step and adds their keys alone."""
     from comfy_extras.nodes_flux import FluxKVCache
 
     family = FAMILIES["Flux 2 with references at timestep zero"]
-    plain = family.build()
-    for model in (FluxKVCache.execute(node(plain))[0], node(FluxKVCache.execute(plain)[0])):
+    unpatched = family.build()
+    for model in (FluxKVCache.execute(node(unpatched))[0], node(FluxKVCache.execute(unpatched)[0])):
         record = AttentionRecord()
         picture = SampleRequest(steps=2).sample(record.watch(model), family)
         assert torch.isfinite(picture).all()

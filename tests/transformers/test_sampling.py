@@ -30,7 +30,7 @@ def node(request, token_merge, token_downsample):
 
 
 @cache
-def plain(family, run):
+def unpatched(family, run):
     return run.sample(family.build(), family)
 
 
@@ -41,12 +41,14 @@ def assert_close(first, second, family):
     assert (first - second).abs().max() < tolerance * scale
 
 
-def test_settings_that_do_nothing_give_plain_pictures(family, token_merge, token_downsample):
+def test_settings_that_do_nothing_give_the_original_pictures(family, token_merge, token_downsample):
     run, model, never = SampleRequest(steps=1), family.build(), {"start_percent": 0.999}
-    assert torch.equal(run.sample(token_merge(model, ratio=0), family), plain(family, run))
-    assert torch.equal(run.sample(token_downsample(model, factor=1), family), plain(family, run))
-    assert torch.equal(run.sample(token_merge(model, **never), family), plain(family, run))
-    assert torch.equal(run.sample(token_downsample(model, **never), family), plain(family, run))
+    assert torch.equal(run.sample(token_merge(model, ratio=0), family), unpatched(family, run))
+    assert torch.equal(
+        run.sample(token_downsample(model, factor=1), family), unpatched(family, run)
+    )
+    assert torch.equal(run.sample(token_merge(model, **never), family), unpatched(family, run))
+    assert torch.equal(run.sample(token_downsample(model, **never), family), unpatched(family, run))
 
 
 @pytest.mark.parametrize("family", each(REACHED))
@@ -58,7 +60,7 @@ def test_a_latent_that_does_not_fill_its_patches_is_sampled(family, node_in_turn
     picture = run.sample(node_in_turn(family.build()), family)
     assert picture.shape == run.latent(family).shape
     assert torch.isfinite(picture).all()
-    assert not torch.equal(picture, plain(family, run))
+    assert not torch.equal(picture, unpatched(family, run))
 
 
 def test_pictures_of_a_batch_are_those_of_single_runs(family, node):

@@ -106,15 +106,15 @@ def test_main_blocks_hold_their_tokens_in_the_known_order(family):
 def test_picture_tokens_lie_in_raster_order(family):
     grid = family.token_grid()
     beside = 2 if family.name == "HiDream-E1" else 1  # its reference prolongs every line
-    plain = record_calls(family, RUN)
+    unpatched = record_calls(family, RUN)
     corner, middle, end = (
         tuple(place(side) for side in grid)
         for place in (lambda side: 0, lambda side: side // 2, lambda side: side - 1)
     )
-    start, *others = find_rows_of_token(family, RUN, plain, corner)
+    start, *others = find_rows_of_token(family, RUN, unpatched, corner)
     assert bool(others) is (family.name in MIXED_BEFORE)
     for token in (middle, end):
         raster = 0
         for n, side in zip(token, (*grid[:-1], grid[-1] * beside), strict=True):
             raster = raster * side + n
-        assert find_rows_of_token(family, RUN, plain, token)[0] == start + raster
+        assert find_rows_of_token(family, RUN, unpatched, token)[0] == start + raster

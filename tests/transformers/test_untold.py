@@ -25,11 +25,11 @@ def check(token_merge, token_downsample, caplog):
     def check_both(name, reason):
         family = FAMILIES[name]
         model = build_model(family.config, family.settings)
-        plain = RUN.sample(model, family)
+        unpatched = RUN.sample(model, family)
         for node in (token_merge, token_downsample):
             caplog.clear()
             with caplog.at_level(logging.INFO, logger="token_merge"):
-                assert torch.equal(RUN.sample(node(model), family), plain)
+                assert torch.equal(RUN.sample(node(model), family), unpatched)
             assert reason in caplog.text
 
     return check_both

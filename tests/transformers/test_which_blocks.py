@@ -45,7 +45,7 @@ def record_call(model, family, run):
 
 
 @pytest.mark.parametrize("name", ["Boogu", "Boogu with references"])
-def test_refiners_stay_whole_beside_blocks_that_read_the_picture_alone(name, node):
+def test_refiners_are_not_reduced_beside_blocks_that_read_the_picture_alone(name, node):
     """A prompt as long as the picture and its references has the same refiners' lengths."""
     (family,) = (family for family in IMAGES if family.name == name)
     alone = prod(family.grid) + RUN.reference_tokens(family)

@@ -1,4 +1,4 @@
-"""Layers in which reducing tokens would not pay are left whole, and cost next to nothing."""
+"""Layers in which reducing tokens would not pay are not reduced, and cost next to nothing."""
 
 from collections import Counter
 
@@ -32,9 +32,9 @@ def pay_from(monkeypatch, flops):
 
 def test_they_are_planned_once_in_a_run(unet, token_merge, denoise, planned, monkeypatch):
     pay_from(monkeypatch, float("inf"))
-    plain = unet("Flux")
-    merged = token_merge(plain)
-    assert torch.equal(denoise(merged, steps=STEPS), denoise(plain, steps=STEPS))
+    unpatched = unet("Flux")
+    merged = token_merge(unpatched)
+    assert torch.equal(denoise(merged, steps=STEPS), denoise(unpatched, steps=STEPS))
     layers = set(planned)
     assert len(planned) == len(layers) > 1
     denoise(merged, steps=STEPS)
@@ -54,9 +54,9 @@ def test_a_unet_without_any_layer_that_pays_is_called_without_hooks(
     kind, unet, denoise, messages, monkeypatch, request
 ):
     pay_from(monkeypatch, float("inf"))
-    plain = unet("SD15")
-    patched, hooks = watch_installed(request.getfixturevalue(kind)(plain))
-    assert torch.equal(denoise(patched, steps=STEPS), denoise(plain, steps=STEPS))
+    unpatched = unet("SD15")
+    patched, hooks = watch_installed(request.getfixturevalue(kind)(unpatched))
+    assert torch.equal(denoise(patched, steps=STEPS), denoise(unpatched, steps=STEPS))
     assert hooks == [set()] * len(hooks)
     assert len(hooks) >= STEPS
     assert "3 layers skipped: 256 tokens are too few" in messages()[0]
@@ -90,7 +90,7 @@ def test_odd_sides_are_halved_as_the_unet_halves_them(
     assert did in messages()[0]
 
 
-def test_one_that_stays_whole_at_one_size_is_reduced_at_another_in_the_same_run(
+def test_one_that_is_not_reduced_at_one_size_is_reduced_at_another_in_the_same_run(
     unet, token_merge, denoise, messages, monkeypatch
 ):
     pay_from(monkeypatch, 4 * 100**2 * 32)  # of 100 tokens with 32 channels
