@@ -12,7 +12,7 @@ from token_merge.nodes.hooks.attention.backend import OVERRIDE_KEY
 from torch import Tensor
 
 Note = Callable[[Tensor, Tensor, Mapping[str, Any]], None]
-"""Gets queries, keys and keyword arguments of a call."""
+"""It gets queries, keys and keyword arguments of a call."""
 
 
 def watch_attention(

@@ -10,7 +10,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Generator, nn
 
 Fill = Callable[[nn.Module, Generator], None]
-"""Gives the weights of a module their values, from a seeded generator."""
+"""It gives the weights of a module their values, from a seeded generator."""
 
 
 def fill_weights(module: nn.Module, generator: Generator, scale: float = 1.0) -> None:

@@ -37,7 +37,7 @@ class Setting:
 
 
 MERGE = Setting(f"merge 0.2, {TARGETS[0]}", TARGETS[0], ratio=0.2, factor=2)
-"""Token Merge with its defaults."""
+"""This is Token Merge with its defaults."""
 MERGE_ALL, MERGE_QUERIES = (
     Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS[1:]
 )

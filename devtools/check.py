@@ -21,14 +21,14 @@ PROGRAMS = Path(sys.executable).parent
 # Linked under this name, since a checkout's folder name need not be one that Python can import.
 PACKAGE = "token_merge"
 THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-"""Of torch in the tests. Their models are so small that a second thread only waits; and where
-another program uses the same cores, it would wait for most of the time."""
+"""torch gets these in the tests. Their models are so small that a second thread only waits; and
+where another program uses the same cores, it would wait for most of the time."""
 PROCESSES = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
-"""For the tests of all folders. Which ones stay together, and in which order: see
-tests/conftest.py. With three processes they take longer on two cores, though one of them mostly
-waits for a server."""
+"""The tests of all folders are run with these. Which ones stay together, and in which order:
+tests/conftest.py says it. With three processes they take longer on two cores, though one of them
+mostly waits for a server."""
 SIZES = {"--all", "--rest"}
-"""Arguments that say how many tests run, not which ones."""
+"""These arguments say how many tests run, not which ones."""
 TYPED = ("benchmarks", "devtools", "nodes", "tome_core")
 
 

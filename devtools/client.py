@@ -20,7 +20,7 @@ from .server import Server
 Prompt = dict[str, dict[str, Any]]  # the API's format: node id -> class_type and inputs
 
 TEXT = 3
-"""The server's number of a binary message that holds a text for a node."""
+"""The server gives this number to a binary message that holds a text for a node."""
 
 
 class RunError(RuntimeError):

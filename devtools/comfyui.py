@@ -51,10 +51,10 @@ ARCHIVES = (
     Archive("0.26.0", "2.4.5", "3d6df87d09657260444a5fae28684c35212873dddd78e909be596ba7c0664cba"),
     Archive("0.30.0", "2.6.0", "de5d0c3204f9235bfa8e5b4e64d4b33439103b0fae9e668cfc25baecd467134a"),
 )
-"""The versions of ComfyUI that the pack is tested on, the lowest supported one first."""
+"""The pack is tested on these versions of ComfyUI. The lowest supported one is first."""
 
 PINNED = ARCHIVES[-1]
-"""For every command but ``matrix``."""
+"""Every command but ``matrix`` takes this one."""
 
 
 class ComfyUIError(RuntimeError):

@@ -28,7 +28,7 @@ from .server import Server, ServerError, link, running
 FIRST_SEED = 42
 DEMO_PROMPT = "a yellow star on a blue background"
 SHOWN_PIXELS = 480
-"""Width of a picture on the sheet, at least; its label takes that much."""
+"""A picture on the sheet is at least so wide; its label takes that much."""
 
 # The attention that ComfyUI takes on GPUs by default. On a CPU its default is slower, which would
 # flatter whatever shortens attention.

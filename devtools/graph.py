@@ -20,12 +20,12 @@ FLUX = WORKFLOWS / "Faster Flux at 1920x1088 with Token Downsample.json"
 WAN = WORKFLOWS / "Faster Wan video with Token Downsample.json"
 COMPARE = WORKFLOWS / "Compare speed with and without Token Downsample.json"
 EXAMPLES = (SD15, SDXL, SECOND_PASS, FLUX, WAN)
-"""One for each kind of model: loader, our node, sampler. The file's name is its title."""
+"""There is one for each kind of model: loader, our node, sampler. The file's name is its title."""
 
 OURS = ("TokenMerge", "TokenDownsample", "TokenMergeAdvanced", "TokenDownsampleAdvanced")
 LOADER = "CheckpointLoaderSimple"
 PARTS = {"UNETLoader": 0, "CLIPLoader": 1, "DualCLIPLoader": 1, "VAELoader": 2}
-"""Loaders of a model in several files: which output of ``LOADER`` theirs is."""
+"""These load a model in several files. The value says which output of ``LOADER`` theirs is."""
 RUNS, BYPASSED = 0, 4  # the page's modes of a node; bypassed, it passes its inputs through
 
 

@@ -15,10 +15,11 @@ OF_A_RUN = frozenset(
         *("Destinations", "DrawnKeys", "MergedQueries", "Sequence"),
     }
 )
-"""Classes of the pack. What is kept for a grid, in caches of limited length, is not among them."""
+"""These are classes of the pack. What is kept for a grid, in caches of limited length, is not among
+them."""
 
 ROOMS = (".tome_core.", ".nodes.hooks.")
-"""Parts of the names of their modules; ComfyUI names the pack after its folder."""
+"""The names of their modules contain one of these; ComfyUI names the pack after its folder."""
 
 
 def count_leftovers() -> dict[str, int]:

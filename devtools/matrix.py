@@ -32,7 +32,7 @@ from devtools import sandbox
 python = sandbox.ready().python
 Path(sys.argv[1]).write_text(f"{python}\\n{sys.version.split()[0]}", encoding="utf-8")
 """
-"""Run by another Python: makes its sandbox, and says where that is."""
+"""Another Python runs this: it makes its sandbox, and says where that is."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .comfyui import ROOT
 from .options.soak import PARTS, SoakPart, parse
 
 SECONDS = 4 * 3600
-"""Of one test, at most; the suite's own limit is for its short form."""
+"""One test takes at most so long; the suite's own limit is for its short form."""
 
 
 def main(arguments: list[str]) -> int:

@@ -24,7 +24,7 @@ WIDTH = 512
 MARGIN = 8
 TEXT_SIZE = 25
 SHOWN_FRAMES = 4
-"""Of a video, from the first to the last, in two rows."""
+"""So many of a video are shown, from the first to the last, in two rows."""
 
 
 @dataclass(frozen=True)

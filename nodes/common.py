@@ -32,10 +32,10 @@ ALIASES = (
 )
 
 PERCENTS = {"start": "start_percent", "end": "end_percent"}
-"""Fields of ``PercentRange``, and the inputs that give them."""
+"""Each field of ``PercentRange`` is given by this input."""
 
 WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}
-"""The choices of ``local_window`` as settings."""
+"""Each choice of ``local_window`` is this setting."""
 
 
 class ReductionNode(io.ComfyNode):

@@ -124,7 +124,7 @@ class TokenDownsampleAdvanced(ReductionNode):
 
 
 RENAMED = {"factor": "downsample_factor_depth_1", "factor_level_2": "downsample_factor_depth_2"}
-"""Inputs of ours, and what ToDo's own node for ComfyUI (comfy-todo) calls them."""
+"""Each of these inputs of ours is called so by ToDo's own node for ComfyUI (comfy-todo)."""
 
 
 def replace_todo() -> io.NodeReplace:

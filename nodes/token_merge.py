@@ -29,7 +29,7 @@ from .common import (
 )
 
 DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
-"""The choices of ``max_downsample`` as settings."""
+"""Each choice of ``max_downsample`` is this setting."""
 
 
 def read(values: dict[str, Any]) -> MergeSettings:

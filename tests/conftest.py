@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 ON_SERVER = "tests/server/"
 ON_GPU = "tests/gpu/"
-"""Needs a GPU of NVIDIA's: no tests where there is none, but their imports are tried."""
+"""The tests of this folder need an NVIDIA GPU. Where there is none, only their imports are
+tried."""
 THOROUGH = ("tests/benchmarks/", "tests/server/page/")
-"""Folders whose tests are all thorough, as if each were marked so."""
+"""All tests of these folders are thorough, as if each were marked so."""
 
 
 def _put_comfyui_on_path() -> None:

@@ -39,9 +39,9 @@ BENCHMARKS = (
     ".trained .speed",
     ".quality .__main__",
 )
-"""Rooms, the lowest first: a file may know its own room and those of the lines before, and ""
-is what stands in the folder itself and in no room. Rooms of one line know nothing of each other.
-"""
+"""These are rooms, the lowest first: a file may know its own room and those of the lines before,
+and "" is what stands in the folder itself and in no room. Rooms of one line know nothing of each
+other."""
 
 
 def list_files(*folders: str) -> list[Path]:

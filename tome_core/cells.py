@@ -13,7 +13,7 @@ from .draws import Draws, Identity
 from .grid import TokenGrid
 
 Sides = tuple[Tensor, Tensor, Tensor]
-"""Along frames, height and width; each tensor broadcasts to (F', H', W')."""
+"""They are those along frames, height and width; each tensor broadcasts to (F', H', W')."""
 
 
 @constant

@@ -12,7 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MOST_KEPT = 64
-"""Values of one function that are kept at a time."""
+"""So many values of one function are kept at a time."""
 
 
 def constant(make: Callable[P, R]) -> Callable[P, R]:

@@ -16,12 +16,12 @@ from torch import Tensor
 from .constants import constant
 
 _MULTIPLIERS = (-0x61C8864680B583EB, -0x6B2FB644ECCEEE15)
-"""Odd, so that each multiplication modulo 2^64 is one to one; from splitmix64 (Steele, Lea and
-Flood, "Fast splittable pseudorandom number generators", 2014)."""
+"""They are odd, so that each multiplication modulo 2^64 is one to one; they are those of splitmix64
+(Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014)."""
 
 
 Identity = tuple[int | float | str, ...]
-"""Who draws."""
+"""It says who draws."""
 
 
 @dataclass(frozen=True)

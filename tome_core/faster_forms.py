@@ -31,7 +31,7 @@ class Form:
 
 
 FORMS: dict[str, Form] = {}
-"""By the name of the operator."""
+"""The key is the name of the operator."""
 
 
 def find_form(operator: str, device: torch.device, *arguments: Any) -> Callable[..., Any] | None:

@@ -10,17 +10,17 @@ from .constants import constant
 from .grid import Stream
 
 LEAST_FLOPS = {"merging": 3e11, "downsampling": 8.5e10}
-"""Of one image's attention in one layer, 4 N² C, on an NVIDIA H100. With less, starting our kernels
-takes longer than they save: measured with SD 1.5, SDXL and Flux there, and again on an H200, see
-docs/speed.md. All images of a batch are not counted: pictures must not depend on how a batch is
-split."""
+"""One image's attention in one layer has to take so much, 4 N² C, on an NVIDIA H100. With less,
+starting our kernels takes longer than they save: this was measured with SD 1.5, SDXL and Flux
+there, and again on an H200, see docs/speed.md. All images of a batch are not counted: pictures must
+not depend on how a batch is split."""
 
 H100_PROCESSORS = 132
 
 OF_PROCESSOR = {(9, 0): 1.0, (10, 0): 2.0, (8, 0): 0.5}
 OF_OTHERS = 0.25
-"""By compute capability: what one multiprocessor computes in half precision, as a share of one of
-an H100, by the data sheets."""
+"""The key is the compute capability. The value is what one multiprocessor computes in half
+precision, as a share of one of an H100, by the data sheets."""
 
 MOST_GROUPS = 4
 """Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures

@@ -18,7 +18,8 @@ from .settings import Settings, Target
 from .windows import WindowPlan
 
 Plans = dict[Target, Any]
-"""Each a ``Plan``, of queries a ``MergingPlan``; a ``WindowPlan`` is of queries and keys."""
+"""Each is a ``Plan``, and that of queries a ``MergingPlan``; a ``WindowPlan`` is of queries and
+keys."""
 
 
 def plan_layer(
@@ -61,7 +62,7 @@ def explain_unreduced(settings: Settings, layer: Layer) -> str:
 
 
 Inputs = tuple[Tensor, Tensor, Tensor]
-"""Of attention: queries, keys and values."""
+"""These are the queries, keys and values of attention."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ have long steps, mostly the last one before the noise ends. Steps of its other s
 2.02 times as long as the one before ("beta")."""
 
 UNEVEN = 0.1
-"""By what share of their mean the steps of an even schedule may differ: models know a thousand
+"""The steps of an even schedule may differ by this share of their mean: models know a thousand
 noise levels or more, and a schedule takes the nearest."""
 
 SHORT_END = 0.005
-"""What an even schedule may leave for its last step. ComfyUI's "normal" ends so."""
+"""An even schedule may leave this for its last step. ComfyUI's "normal" ends so."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .checks import check_flag, check_whole
 from .schedule import PercentRange
 
 Target = Literal["queries", "keys and values", "queries of cross-attention", "tokens of the MLP"]
-"""What one setting can reduce in a layer."""
+"""It says what one setting can reduce in a layer."""
 
 TARGETS: tuple[Target, ...] = get_args(Target)
 MAX_SEED = 2**64 - 1
@@ -44,7 +44,7 @@ class Settings(ABC):
 
     node_name: ClassVar[str]
     window_needs_model: ClassVar[bool] = False
-    """True where a local window is only for the kinds of models that have one."""
+    """It is true where a local window is only for the kinds of models that have one."""
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0, MAX_SEED)

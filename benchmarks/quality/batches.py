@@ -11,9 +11,9 @@ from .regimes import Regime
 from .sampling import Batch, square
 
 ROWS = 4
-"""Pictures in one model call."""
+"""One model call has so many pictures."""
 SLIDES = " sliding "
-"""In a caption: all that is seen moves in one direction."""
+"""A caption with this word is of a scene in which all that is seen moves in one direction."""
 
 
 def make_pictures(count: int, tokens: int) -> list[Batch]:

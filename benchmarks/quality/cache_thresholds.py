@@ -13,8 +13,8 @@ from .regimes import Regime
 from .sampling import Batch
 
 LADDER = (0, *sorted({round(1.05**step) for step in range(118)}))
-"""Thresholds to choose from: hundredths, as the node's widget counts, in steps of 5 % where these
-are more than one, up to its 3 or nearly. Its default is 20."""
+"""These are the thresholds to choose from: hundredths, as the node's widget counts, in steps of 5 %
+where these are more than one, up to its 3 or nearly. Its default is 20."""
 
 
 def find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[str, float]:

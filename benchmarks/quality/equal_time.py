@@ -41,7 +41,8 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "TomePatchModel 0.5": (("TomePatchModel", MERGE_QUERIES.name),),
     "HyperTile": (("HyperTile", None),),
 }
-"""By the name of a variant of pictures: variant and setting under which ``bench`` has its calls."""
+"""For the name of a variant of pictures, this has the variants and settings under which ``bench``
+has its calls."""
 
 
 @dataclass(frozen=True)

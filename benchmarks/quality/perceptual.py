@@ -16,10 +16,12 @@ from einops import rearrange
 from torch import Tensor
 
 SIDE = 64
-"""Of the pictures that it was trained on; the frames of the small video model are smaller."""
+"""The pictures that it was trained on have this side; the frames of the small video model are
+smaller."""
 
 UNUSED = {"IPython": "embed", "torchsummary": "summary"}
-"""Modules that the package imports without a use for measuring, and the name it takes of each."""
+"""The package imports these modules without a use for measuring. With each stands the name that it
+takes of it."""
 
 
 @cache

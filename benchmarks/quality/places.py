@@ -6,10 +6,10 @@ from pathlib import Path
 
 RESULTS = Path(__file__).absolute().parent / "results"
 SPEED_RESULTS = RESULTS.parents[1] / "speed" / "results" / "nvidia-h200"
-"""Where the times of full-width models are."""
+"""The times of full-width models are here."""
 
 CLIP_FRAMES = 9
-"""``trained.motion.FRAMES``, which is not to be imported for a folder's name."""
+"""This is ``trained.motion.FRAMES``, which is not to be imported for a folder's name."""
 
 
 def find_results(model: str, tokens: int) -> Path:

@@ -69,7 +69,7 @@ STANDARD = {
     ),
     "flux-4-steps": (FOUR_STEPS,),
 }
-"""By model: the regimes that are worth measuring, the default first."""
+"""For each model, these regimes are worth measuring; the first is the default."""
 
 
 def parse(name: str) -> Regime:

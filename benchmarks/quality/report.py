@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 ROUNDING = 1e-6
-"""Squared error: the unpatched model in bfloat16 is some 60 dB from itself in single precision."""
+"""This is a squared error: the unpatched model in bfloat16 is some 60 dB from itself in single
+precision."""
 
 
 @dataclass

@@ -14,8 +14,8 @@ from ..trained import codec
 from .regimes import Regime
 
 STEP_NOISE = 2**31
-"""Added to a picture's seed where a sampler draws noise in its steps; the first noise of no picture
-has such a seed. Generators of the CPU read 32 bits of a seed."""
+"""It is added to a picture's seed where a sampler draws noise in its steps; the first noise of no
+picture has such a seed. Generators of the CPU read 32 bits of a seed."""
 
 
 @dataclass(frozen=True)

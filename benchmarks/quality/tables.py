@@ -13,7 +13,7 @@ from .report import Report, VariantReport
 WIDTH = 140
 """A narrower terminal breaks its lines, which is better than losing columns."""
 NAME = 26
-"""Columns of the names, at least; longer ones are broken."""
+"""The names have at least so many columns; longer ones are broken."""
 
 
 def _text(value: float | None, how: str) -> str:

@@ -11,11 +11,12 @@ from .patches import Patch, PictureVariant, chain, downsample, seedless
 from .regimes import Regime
 
 FEWER_STEPS = {20: (17, 13, 10, 8), 8: (7, 6, 5, 4), 4: (3, 2)}
-"""By the steps of the regime."""
+"""For the steps of the regime, so many are tried."""
 FINER = 3
-"""Times the steps: how far the original itself is from the end of ever smaller steps."""
+"""With so many times the steps, the error tells how far the original itself is from the end of ever
+smaller steps."""
 SHARES = (85, 70, 50)
-"""Per cent of the calls that EasyCache is to leave."""
+"""EasyCache is to leave so many per cent of the calls."""
 
 
 def _keep(model: ModelPatcher) -> ModelPatcher:
@@ -28,7 +29,7 @@ CACHED: dict[str, Patch] = {
     "": UNPATCHED.patch,
     "Downsample ×2, default": downsample(2, method="interleaved", local_window="auto"),
 }
-"""What EasyCache is put behind, by name."""
+"""EasyCache is put behind these. Each has the name that is shown."""
 
 
 def list_fewer_steps(regime: Regime) -> list[PictureVariant]:

@@ -15,7 +15,8 @@ from .results import Results
 from .tables import build_tables
 
 WIDTH = 124
-"""Of the tables; a narrower terminal breaks their lines, which is better than losing columns."""
+"""The tables are so wide; a narrower terminal breaks their lines, which is better than losing
+columns."""
 RESULTS = Path(__file__).absolute().parent / "results"
 
 

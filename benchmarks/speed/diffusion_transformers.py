@@ -16,9 +16,10 @@ from .environment import Environment
 from .sampling import Request
 
 PATCH = 16
-"""Pixels of the picture per token and side: 8 per cell of the latent, 2 cells per token."""
+"""A token has so many pixels a side: 8 per cell of the latent, and 2 cells per token."""
 FRAMES_PER_LATENT = 4
-"""Of a video after its first frame, which has a latent frame of its own."""
+"""A latent frame stands for so many frames of a video, except the first one, which stands for
+one."""
 
 FLUX: dict[str, Any] = {
     "image_model": "flux",

@@ -23,7 +23,7 @@ GRAPH_PICTURES = {
     "sdxl": (Picture(1024, 5),),
 }
 GRAPH_CLIPS = ("flux-1024",)
-"""Of larger ones, a GPU does not wait for the processor anyway."""
+"""On larger ones, a GPU does not wait for the processor anyway."""
 
 CPU_CLIPS = (
     # Larger calls take minutes on two cores.

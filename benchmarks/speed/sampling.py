@@ -20,7 +20,7 @@ from torch import Tensor
 from ..attention_watch import find_tokens_dim, watch_attention
 
 SCHEDULE_STEPS = 20
-"""Of the schedule that the noise levels of all measurements are taken from."""
+"""The schedule that the noise levels of all measurements are taken from has so many steps."""
 
 PROMPT_TOKENS = 77
 

@@ -66,7 +66,7 @@ NARROW_SDXL: dict[str, Any] = {
     "transformer_depth_middle": 1,
     "transformer_depth_output": [0, 0, 1, 1, 1, 1],
 }
-"""The same structure, small enough for a test."""
+"""It has the same structure and is small enough for a test."""
 
 
 @dataclass(frozen=True)

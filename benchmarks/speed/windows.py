@@ -27,7 +27,7 @@ from .. import ours
 from ..settings import MERGE, Setting
 
 SIDE = LOCAL_WINDOW
-"""Of the window, in tokens: the node's choice on transformers."""
+"""The window has this side in tokens: the node's choice on transformers."""
 
 WINDOWS_2, WINDOWS_3, WINDOWS_4 = (
     Setting(f"local windows, downsample ×{factor} beyond", "keys and values", factor=factor)

@@ -14,7 +14,8 @@ from . import moving_scenes
 from .moving_scenes import MovingScene
 
 SIDE = 72
-"""Of a drawn frame; a random square of ``CROP`` is taken from it, the same in all frames."""
+"""A drawn frame has this side; a random square of ``CROP`` is taken from it, the same in all
+frames."""
 CROP = 64
 HELD_OUT_SEED = 1
 """Training had another one."""

@@ -14,12 +14,13 @@ from torch import Tensor
 
 CHANNELS = 12
 PIXELS_PER_TOKEN = 2
-"""A side: one latent cell is 2 x 2 pixels."""
+"""A token has so many pixels a side: one latent cell is 2 x 2 pixels."""
 
 HAAR = torch.tensor(
     [[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]],
 ).mul(0.5)
-"""Rows: mean, horizontal, vertical and diagonal difference. Orthonormal, and its own inverse."""
+"""The rows are mean, horizontal, vertical and diagonal difference. It is orthonormal, and its own
+inverse."""
 
 
 def split_bands(pixels: Tensor) -> Tensor:

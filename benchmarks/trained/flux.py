@@ -11,9 +11,9 @@ from . import codec, text
 from .latent import Latent
 
 HEAD = 64
-"""Channels of a head: half of Flux's."""
+"""A head has so many channels, half of Flux's."""
 AXES = (16, 24, 24)
-"""Of them, for the position among references, down and across. Flux: 16, 56, 56."""
+"""So many of them tell the position among references, down and across. Flux has 16, 56 and 56."""
 
 
 @dataclass(frozen=True)

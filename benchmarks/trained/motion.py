@@ -12,9 +12,9 @@ from .vocabulary import choose, photograph
 
 FRAMES = 9
 TIMES = tuple(frame / (FRAMES - 1) - 0.5 for frame in range(FRAMES))
-"""Of each frame: from -0.5 to 0.5, so that a scene is as it was laid out in the middle."""
+"""Each frame has a time from -0.5 to 0.5, so that a scene is as it was laid out in the middle."""
 DIRECTIONS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
-"""(x, y) of one step."""
+"""One step goes so far along (x, y)."""
 ZOOMS = ("in", "out")
 
 

@@ -14,7 +14,7 @@ from .unet import UNetShape
 from .wan import WanShape
 
 Shape = UNetShape | FluxShape | WanShape
-"""How large a model is, and how ComfyUI samples with it."""
+"""It says how large a model is, and how ComfyUI samples with it."""
 
 SHAPES: dict[str, type[Shape]] = {shape.kind: shape for shape in (UNetShape, FluxShape, WanShape)}
 

@@ -11,9 +11,9 @@ WEIGHTS = {
     "wan": FOLDER / "wan" / "scenes.safetensors",
     "flux-4-steps": FOLDER / "flux-4-steps" / "scenes.safetensors",
 }
-"""By the model's name, which is its kind of network unless it was distilled."""
+"""The key is the model's name, which is its kind of network unless it was distilled."""
 DISTILLED = {"flux-4-steps": "flux"}
-"""Models that were distilled to few steps, and their kind of network."""
+"""These models were distilled to few steps. The value is their kind of network."""
 
 
 def find_kind(model: str) -> str:

@@ -29,7 +29,7 @@ from .vocabulary import (
 Pixels = NDArray[np.uint8]
 
 SIDE = 144
-"""Of the pictures that training took crops from."""
+"""The pictures that training took crops from have this side."""
 HELD_OUT_SEED = 1
 """Training had another one."""
 OVERSAMPLING = 2

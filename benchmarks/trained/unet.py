@@ -12,7 +12,8 @@ from . import codec, text
 from .latent import Latent
 
 LEVELS = (1, 2, 2)
-"""Width of each level over the first one's; all have self-, cross-attention and MLP."""
+"""Each level is so many times as wide as the first one; all have self-attention, cross-attention
+and MLP."""
 
 
 class VelocityUNet(comfy.supported_models.SD15):

@@ -11,7 +11,7 @@ from . import codec, text
 from .latent import Latent, VideoLatent
 
 HEAD = 64
-"""Channels of a head: half of Wan's."""
+"""A head has so many channels, half of Wan's."""
 
 
 class NarrowWan(comfy.supported_models.WAN21_T2V):

@@ -18,7 +18,7 @@ from .unet import UNetShape
 
 SCALES = "latent_scales"
 ROW_SCALE = ".row_scale"
-"""Ends the name of the scales, one of each row, of a matrix that is stored in 8 bits."""
+"""This ends the name of the scales, one of each row, of a matrix that is stored in 8 bits."""
 
 
 @dataclass(frozen=True)

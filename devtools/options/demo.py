@@ -8,7 +8,7 @@ from typing import Any
 
 DEFAULT_STEPS = 8
 DEFAULT_PIXELS = 192
-"""A side: 96 x 96 tokens, as many as SD 1.5 has for the workflow's 768 x 768 pixels."""
+"""A picture has this side, and so 96 x 96 tokens: as many as SD 1.5 at the workflow's 768 x 768."""
 
 DESCRIPTION = (
     "The unpatched model and each node with the same seed: seconds per step, and the pictures side "

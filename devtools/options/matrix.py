@@ -8,8 +8,8 @@ import shutil
 from ..comfyui import ARCHIVES, ROOT
 
 FOLDERS = ("tests/core", "tests/nodes", "tests/transformers", "tests/interplay")
-"""Tests that know nothing of ComfyUI's server and page, which come in packages of their own. All of
-them run, not the short run alone."""
+"""These tests know nothing of ComfyUI's server and page, which come in packages of their own. All
+of them run, not the short run alone."""
 
 DESCRIPTION = (
     "Runs tests on each ComfyUI that the nodes support, and prints what each version passed and "

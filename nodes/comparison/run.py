@@ -21,7 +21,7 @@ from ..hooks.run.device_wait import wait_for
 from ..hooks.run.report import RunSummary
 
 Latent = dict[str, Any]
-"""ComfyUI's LATENT, whose "samples" are (B, C, H, W) or (B, C, F, H, W)."""
+"""This is ComfyUI's LATENT, whose "samples" are (B, C, H, W) or (B, C, F, H, W)."""
 
 StepCallback = Callable[[int, Tensor, Tensor, int], None]
 """It gets (number of the step, prediction, latent of the step, steps of the run)."""
@@ -66,7 +66,7 @@ class Run:
 
 
 Rounds = tuple[Run, Run]
-"""The two runs of one model that come after the warm-up."""
+"""These are the two runs of one model that come after the warm-up."""
 
 
 def compare(

@@ -10,7 +10,8 @@ from . import attention_triton
 from .key_blocks import KeyBlocks
 
 QUERIES = KEYS = 64
-"""Of a block; the fastest of several choices on an H100, as are the numbers of stages."""
+"""A block has so many. It is the fastest of several choices on an H100, as are the numbers of
+stages."""
 
 
 def make_output(q: Tensor) -> Tensor:

@@ -18,7 +18,8 @@ MOST_HEAD_CHANNELS = 128
 """Our attention kernels hold heads of at most so many channels in shared memory."""
 
 MOST_NUMBERS = 2**31
-"""From the first to the last of an image in memory: between them the kernels count in 32 bits."""
+"""From the first to the last number of an image, memory holds at most so many: between them the
+kernels count in 32 bits."""
 
 MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
 """A strip with more of them does not fit into the registers of the program that merges it."""

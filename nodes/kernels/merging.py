@@ -21,10 +21,10 @@ from ...tome_core.tokens import number_first
 from . import merging_triton as kernels
 
 TOKENS, DST, CHANNELS = 128, 128, 64
-"""Of a block that is compared; the fastest of twelve choices on an H200."""
+"""A block that is compared has so many. It is the fastest of twelve choices on an H200."""
 
 AT_ONCE = 4096
-"""Tokens of an image that are numbered at once."""
+"""So many tokens of an image are numbered at once."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ H200."""
 DIGITS = tl.constexpr(2**BITS.value)
 ROUNDS = tl.constexpr(16 // BITS.value)
 COUNT = tl.constexpr(2**16)
-"""More than the tokens that are numbered at once."""
+"""It is more than the tokens that are numbered at once."""
 
 
 @triton.jit

@@ -16,7 +16,7 @@ from ...tome_core.windows import MergedQueries, Strips
 from ...tome_core.windows.queries import LEAST_VARIANCE, merge_queries_by_sorting
 
 LOWEST = tl.constexpr(-3e38)
-"""The similarity where it would be NaN. That of a dst is lower, so it is never merged."""
+"""This is the similarity where it would be NaN. That of a dst is lower, so it is never merged."""
 
 
 @triton.jit

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 LEAST_CAPABILITY = (8, 0)
-"""The first NVIDIA GPUs that compute in bfloat16, and hold what the kernels need beside a
-processor."""
+"""It is that of the first NVIDIA GPUs that compute in bfloat16, and hold what the kernels need
+beside a processor."""
 
 LEAST_ALIKE = 0.98
-"""Of the tokens that a kernel chooses, how many must be those that it has to choose. Rounding
-decides which of two that are equally similar is merged."""
+"""So many of the tokens that a kernel chooses must be those that it has to choose. Rounding decides
+which of two that are equally similar is merged."""
 
 
 @lru_cache(maxsize=64)

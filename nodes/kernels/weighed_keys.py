@@ -13,7 +13,7 @@ from .attention import KEYS, attend_tiles, make_output
 from .key_blocks import list_weighed_blocks
 
 STAGES = 3
-"""How many blocks of keys are on their way from memory at once; all keys are read in order."""
+"""So many blocks of keys are on their way from memory at once; all keys are read in order."""
 
 
 def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float) -> Tensor:

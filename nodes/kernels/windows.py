@@ -26,7 +26,7 @@ from .key_blocks import (
 )
 
 STAGES = 2
-"""How many blocks of keys are on their way from memory at once, where tiles share keys."""
+"""So many blocks of keys are on their way from memory at once, where tiles share keys."""
 
 
 def attend(

@@ -23,7 +23,8 @@ from token_merge.tome_core.windows.reference import attend_densely
 
 CPU = torch.device("cpu")
 AVERAGING = ("nearest-exact", "nearest", "bilinear", "area", "max")
-"""Methods whose values lie between those of the tokens, other than those that draw."""
+"""The values of these methods lie between those of the tokens, other than those of methods that
+draw."""
 
 
 @st.composite

@@ -12,7 +12,7 @@ DRAWS = Draws((0,), torch.device("cpu"))
 COUNTS = st.integers(1, 40)
 GROUPS = st.integers(1, 6)
 OTHERS = st.tuples(st.integers(0, 9), st.integers(0, 9))
-"""Queries before and after the picture's."""
+"""So many queries are before and after the picture's."""
 
 
 def plan_keys(grid: TokenGrid, smaller: TokenGrid, groups: int) -> ChoosingPlan:

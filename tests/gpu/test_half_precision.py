@@ -20,10 +20,11 @@ MERGE = {
 }
 
 BESIDE_UNPATCHED = 1.3
-"""Most error of Token Downsample, as a share of the unpatched model's on the same GPU."""
+"""The error of Token Downsample is at most this share of the unpatched model's on the same GPU."""
 
 BESIDE_CPU = 1.5
-"""Most error of Token Merge, as a share of that on the CPU, where rounding tips choices, too."""
+"""The error of Token Merge is at most this share of that on the CPU, where rounding tips choices,
+too."""
 
 
 def find_errors(model, exact_model, name, monkeypatch):

@@ -33,11 +33,9 @@ OUTSIDE = frozenset(
         "VideoLinearCFGGuidance",
     }
 )
-"""Rows that change a model's weights, its noise levels, when it is called or what becomes of its
-output, and nothing that runs in it, where our nodes are.
-
-EasyCache and the Perp-Neg Guider stand for those that call it more or less often.
-"""
+"""These rows change a model's weights, its noise levels, when it is called or what becomes of its
+output, and nothing that runs in it, where our nodes are. EasyCache and the Perp-Neg Guider stand
+for those that call it more or less often."""
 
 
 @dataclass(frozen=True)

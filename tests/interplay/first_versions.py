@@ -18,8 +18,8 @@ FIRST_VERSIONS = {
     "a clone with modules of its own (force_deepcopy)": "0.26.0",
     "a patch behind each block (as Uni3C's)": "0.30.0",
 }
-"""The first ComfyUI that ``devtools matrix`` tests in which the node does what the row says. Rows
-that are not named are the same in all of them."""
+"""This is the first ComfyUI that ``devtools matrix`` tests in which the node does what the row
+says. Rows that are not named are the same in all of them."""
 
 
 def leave_out_if_lacking(kind: Kind, other: Other) -> None:

@@ -43,7 +43,7 @@ SHALLOW = {
     "transformer_depth_output": [0, 0, 1, 1, 1, 1],
     "transformer_depth_middle": 1,
 }
-"""SDXL with one transformer block where it has several, for the sake of time."""
+"""This is SDXL with one transformer block where it has several, for the sake of time."""
 
 CONFIGS = {
     "SD 1.5": (comfy.supported_models.SD15, SD15),

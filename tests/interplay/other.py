@@ -15,7 +15,7 @@ from .kinds import Kind
 from .sampler_call import SamplerCall
 
 Order = Literal["before", "after"]
-"""Where our nodes stand in the graph."""
+"""It says where our nodes stand in the graph."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .kinds import Kind
 from .other import Order, Other
 
 DONE = re.compile(r"\d+ layers?: [\d,]+ tokens")
-"""How a line of the report begins that says what was reduced."""
+"""A line of the report that says what was reduced begins so."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 Conditioning = list[Any]
-"""Pairs of an embedding (P, tokens, width) and a dictionary, as ComfyUI hands them on."""
+"""It has pairs of an embedding (P, tokens, width) and a dictionary, as ComfyUI hands them on."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,10 @@ FUNCTIONS = [
     "attention3_sage",
 ]
 BOUNDS = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-"""Of the difference from float64, in outputs near the size of one."""
+"""The difference from float64 is at most so large, in outputs near the size of one."""
 FEWER_KEY_HEADS = {"attention_basic": "0.24.1", "attention_pytorch": "0.24.1"}
-"""The first ComfyUI whose function takes fewer key heads than heads; of the others 0.30.0."""
+"""This is the first ComfyUI whose function takes fewer key heads than heads; for the others it is
+0.30.0."""
 MASKS_LEFT_TO_PYTORCH = "masks that SageAttention leaves to PyTorch"
 QUERIES, KEYS, HEADS = 1030, 9, 2
 """ComfyUI gives SageAttention 3 no call of 1024 queries or fewer."""

@@ -79,7 +79,7 @@ GRAPHS = [
     pytest.param("Flux", DOWNSAMPLE, {}, 3, marks=pytest.mark.thorough),
     pytest.param("Wan", MERGE, {}, 7, marks=pytest.mark.thorough),
 ]
-"""Model, node, inputs, and graphs of each layer. docs/speed.md has them as a table."""
+"""Each has a model, a node, inputs, and graphs of each layer. docs/speed.md has them as a table."""
 MORE_GRAPHS = [
     ("UNet", MERGE, {}, 6),
     ("UNet", DOWNSAMPLE, {}, 6),
@@ -89,7 +89,7 @@ MORE_GRAPHS = [
     ("Flux", MERGE, {}, 3),
     ("Wan", DOWNSAMPLE, {}, 7),
 ]
-"""The same, for the long form: other settings start the same hooks."""
+"""These have the same for the long form: other settings start the same hooks."""
 
 
 def pytest_generate_tests(metafunc):

@@ -33,12 +33,12 @@ CHOOSING = {
 }
 
 UNPATCHED = 4.0
-"""Most error of the model without a node, in unit roundoffs (0.6 to 1.3 were measured). Rounding
-errors are independent, so they hardly grow with the number of layers."""
+"""The model without a node has at most this error, in unit roundoffs (0.6 to 1.3 were measured).
+Rounding errors are independent, so they hardly grow with the number of layers."""
 
 BESIDE_UNPATCHED = 1.15
-"""Most error of Token Downsample, as a share of the unpatched model's (0.95 to 1.04 were measured).
-It computes the same, on other tokens, and looks at no value to choose them."""
+"""The error of Token Downsample is at most this share of the unpatched model's (0.95 to 1.04 were
+measured). It computes the same, on other tokens, and looks at no value to choose them."""
 
 TIPPED = 10.0
 """Token Merge may also be off by this many roots of the roundoff u, as a share of what it changes
@@ -50,15 +50,15 @@ TIPPED_WITH_GROUPS = {
     ("SD15", "downsampled keys"): 15.0,
     ("SD15", "no window"): 15.0,
 }
-"""The same, where a token that is merged elsewhere also moves a few others to another query group,
-whose keys are other ones (2 to 11 were measured)."""
+"""These are the same, where a token that is merged elsewhere also moves a few others to another
+query group, whose keys are other ones (2 to 11 were measured)."""
 
 
 LONG = "fp8 e5m2"
-"""Tried in the long form alone: ComfyUI casts it as it casts the other type of 8 bits."""
+"""It is tried in the long form alone: ComfyUI casts it as it casts the other type of 8 bits."""
 
 SHORT = ("fp16", "Flux", "merged keys"), ("bf16", "Flux", "window")
-"""Tried even in the short form."""
+"""These are tried even in the short form."""
 
 
 def pytest_generate_tests(metafunc):

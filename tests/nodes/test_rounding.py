@@ -46,9 +46,9 @@ MODES = {
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 BOUND = 2.5
-"""Most error, as a multiple of that of attention on all tokens (0.9 to 1.9 were measured, and 1.5
-to 2.2 with local windows). Means of values are rounded once more than values are, and with local
-windows the outputs of several calls are rounded before they are joined."""
+"""The error is at most so many times that of attention on all tokens (0.9 to 1.9 were measured, and
+1.5 to 2.2 with local windows). Means of values are rounded once more than values are, and with
+local windows the outputs of several calls are rounded before they are joined."""
 
 
 def find_error(found, exact):

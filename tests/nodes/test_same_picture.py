@@ -29,13 +29,13 @@ EVERY_CASE = pytest.mark.parametrize(
 )
 
 BESIDE_UNPATCHED = 4.0
-"""Most difference of a picture that was computed in other batches, as a multiple of that
-without our nodes (0.5 to 1.9 were measured). ComfyUI's sums are in another order then."""
+"""A picture that was computed in other batches differs at most so many times as much as without our
+nodes (0.5 to 1.9 were measured). ComfyUI's sums are in another order then."""
 
 ROUNDING = 1e-5
-"""Difference that is always allowed. On some processors the unpatched model's sums keep their
-order at these sizes and it does not differ at all, while ours do (3e-6 was measured). Keys that
-were drawn otherwise change the picture by more than a thousandth."""
+"""This difference is always allowed. On some processors the unpatched model's sums keep their order
+at these sizes and it does not differ at all, while ours do (3e-6 was measured). Keys that were
+drawn otherwise change the picture by more than a thousandth."""
 
 
 BOTH, FIRST, SECOND = (0, 2), (0, 1), (1, 2)

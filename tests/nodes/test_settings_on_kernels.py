@@ -33,7 +33,7 @@ SETTINGS = {
 """Dst tokens are random, but each other token goes to the most similar one. With seed 0 one token
 is about as similar to two, and rounding to float16 decides where it goes."""
 BOUNDS = {torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 3e-2}
-"""Of the norm of the difference from attention in float64, in that of the picture."""
+"""The norm of the difference from attention in float64 is at most this share of the picture's."""
 
 
 @cache

@@ -18,11 +18,11 @@ from devtools.server import link
 
 ROOT = Path(__file__).parents[2]
 LETTERS = {"zh": r"[\u4e00-\u9fff]", "ko": r"[\uac00-\ud7a3]"}
-"""By language, as the page names it."""
+"""The key is the language, as the page names it."""
 EVERY_LANGUAGE = pytest.mark.parametrize("language", LETTERS)
 
 Texts = dict[tuple[str, ...], str]
-"""By keys from the node's id on."""
+"""The keys are those from the node's id on."""
 
 
 @pytest.fixture(scope="module")

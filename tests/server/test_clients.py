@@ -12,7 +12,7 @@ from support.long_runs import find_leftovers, sample, take_prompts
 from devtools.client import Client
 
 PROMPTS = (SOAK.cases or 4) // 2
-"""Of each client."""
+"""Each client has so many."""
 
 
 def sample_all(server, prompts):

@@ -33,7 +33,7 @@ VALIDATION = (
     *("Failed to convert an input value", "smaller than min", "bigger than max"),
     *("Value not in list", "Custom validation failed", "Exception when validating inner node"),
 )
-"""How ComfyUI begins what it says of a value before the graph runs."""
+"""ComfyUI begins so what it says of a value before the graph runs."""
 
 
 @st.composite

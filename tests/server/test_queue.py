@@ -20,8 +20,8 @@ from devtools.server import running
 
 pytestmark = pytest.mark.thorough
 MOST = 1.02
-"""Most memory in the later half of the rounds, as a multiple of that in the earlier half. The first
-round, which loads the models, is in neither."""
+"""Memory in the later half of the rounds is at most so many times that in the earlier half. The
+first round, which loads the models, is in neither."""
 
 
 def test_queued_prompts_are_all_run_and_leave_nothing(client):

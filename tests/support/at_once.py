@@ -14,7 +14,7 @@ from comfy.patcher_extension import WrappersMP
 
 Result = TypeVar("Result")
 SECONDS = 60
-"""After which a thread that waits for another one fails, instead of the whole run."""
+"""After this time a thread that waits for another one fails, instead of the whole run."""
 
 
 def run_at_once(*functions: Callable[[], Result]) -> list[Result]:

@@ -30,7 +30,7 @@ from .layers import LayerTokens
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 CONTENTS = ("random", "zeros", "constant", "huge", "tiny", "one NaN", "one infinity")
 LARGE = 4096
-"""Tokens of a whole batch, from which on one image is enough."""
+"""From so many tokens of a whole batch on, one image is enough."""
 
 
 def grids(most_side: int = 64, most_frames: int = 9) -> st.SearchStrategy[TokenGrid]:

@@ -22,7 +22,7 @@ ON_UNET = ("unpatched", "merge", "local window", "every option")
 """A UNet takes longer than a transformer, and shares with it what chooses tokens."""
 
 CASES = [("Flux", mode) for mode in MODES] + [("SD15", mode) for mode in ON_UNET]
-"""A model and what is on it."""
+"""Each is a model and what is on it."""
 
 
 def reduce(name: str, mode: str) -> ModelPatcher:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 DEVICE = torch.device("cuda", 1)
-"""Where they say they are. Not the first: what the pack keeps for a GPU must not be mixed."""
+"""They say that they are there. It is not the first GPU: what the pack keeps for a GPU must not be
+mixed."""
 
 VIEWS = (Tensor.mT, Tensor.T, Tensor.H, Tensor.mH, Tensor.data, Tensor.real)
-"""Attributes that are tensors; all others are read from the tensor that says it is on a GPU."""
+"""These attributes are tensors; all others are read from the tensor that says it is on a GPU."""
 
 
 class GpuTensor(Tensor):

@@ -26,7 +26,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TokenDownsampleAdvanced": [{"method": "area"}, {"local_window": "off"}],
 }
 OF_A_ROUND = 20
-"""Prompts, all of them different."""
+"""A round has so many prompts, all of them different."""
 
 NUMBERS = count()
 

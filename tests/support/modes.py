@@ -73,4 +73,4 @@ EVERY_OTHER_OPTION = Mode(
         (DOWNSAMPLE, {"method": "area", "proportional_attention": False, "start_percent": 0.5}),
     ),
 )
-"""What the others leave at its default. The two nodes act one after the other."""
+"""It has what the others leave at its default. The two nodes act one after the other."""

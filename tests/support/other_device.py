@@ -27,7 +27,7 @@ OURS = tuple(str(PACK / folder) for folder in ("nodes", "tome_core"))
 WAITS = {"item", "tolist", "nonzero", "argwhere", "masked_select", "unique", "equal", "numpy"}
 WAITS |= {f"__{name}__" for name in ("bool", "int", "float", "index", "array", "contains")}
 MAKERS = {"tensor", "as_tensor", "asarray", "new_tensor"}
-"""What makes a tensor of numbers of the host."""
+"""These make a tensor of numbers of the host."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def call_on(device: OtherDevice, apply_model: Any, call: dict[str, Any]) -> Any:
 
 
 ONE_READ = [("wait", "__float__")]
-"""Of sigma, in each model call of a run of one step."""
+"""This is a read of sigma, in each model call of a run of one step."""
 
 
 def check_stays(both: TwoDevices, tolerance: float = 1e-4) -> None:

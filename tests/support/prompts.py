@@ -14,7 +14,7 @@ WIDGETS = {
     }
     for node in NODES
 }
-"""Inputs of each of our nodes beside the model, by name."""
+"""These are the inputs of each of our nodes beside the model, by name."""
 
 
 def make_prompt(

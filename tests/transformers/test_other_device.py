@@ -10,7 +10,7 @@ from support.other_device_run import check_stays, run_on_both
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 
 ARRANGED = ("Flux Kontext", "HiDream-E1", "HiDream-O1 with a reference", "Stable Cascade C")
-"""One as plans see it, and one for each way of arranging the others."""
+"""One is as plans see it, and there is one for each way of arranging the others."""
 
 
 @pytest.mark.parametrize("family", [each for each in IMAGES if each.name in ARRANGED], ids=str)

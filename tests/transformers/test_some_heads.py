@@ -27,7 +27,7 @@ SHAPE = Shape(Stream(TokenGrid(24, 24), before=32), heads=12, channels=32)
 TENSORS = tuple(x.float().transpose(1, 2).contiguous().transpose(1, 2) for x in SHAPE.tensors)
 """In memory heads lie within tokens, as in models."""
 ONE_TENSOR = SHAPE.heads * SHAPE.stream.length * SHAPE.channels * 4
-"""Bytes of the queries, and of each of the others."""
+"""The queries have so many bytes, and so has each of the others."""
 SETTINGS: dict[str, Settings] = {
     "interleaved": DownsampleSettings(local_window=0),
     "stratified": DownsampleSettings(method="stratified", local_window=0),

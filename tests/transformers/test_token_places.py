@@ -14,7 +14,7 @@ pytestmark = pytest.mark.thorough
 REACHED = (*IMAGES, *VIDEOS)
 RUN = SampleRequest(steps=1)
 MIXED_BEFORE = ("Stable Cascade C",)
-"""Convolutions mix their tokens before attention."""
+"""Convolutions mix the tokens of these before attention."""
 ORDER = {
     "Flux": "text picture",
     "Flux Kontext": "text picture reference",

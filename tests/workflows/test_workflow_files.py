@@ -49,7 +49,7 @@ LOADERS = (graph.LOADER, "UNETLoader")
 WIDGETS = ("INT", "FLOAT", "BOOLEAN", "STRING", "COMBO", "COMFY_DYNAMICCOMBO_V3")
 PAGE = (1600, 1000)
 FILLED = 0.75
-"""Share of the page that the nodes fill when a template is opened."""
+"""The nodes fill this share of the page when a template is opened."""
 EVERY_FILE = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 EVERY_EXAMPLE = pytest.mark.parametrize("path", graph.EXAMPLES, ids=lambda path: path.stem)
 

@@ -19,7 +19,8 @@ as 96 and 136 as 192; cuDNN up to 128, on GPUs of compute capability 9.0 and 10.
 
 
 _logs = WeakIdKeyDictionary()
-"""Of sizes that still exist. Where tokens are chosen, all layers and steps have the same sizes."""
+"""It has those of sizes that still exist. Where tokens are chosen, all layers and steps have the
+same sizes."""
 
 
 @torch.inference_mode(False)

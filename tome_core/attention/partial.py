@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 MASKED = torch.finfo(torch.bfloat16).min / 2
-"""Added to the scores of keys that are not read, see ``find_masked``. It is finite, because a query
-may read no key of a part. Its output of that part then means nothing, and joining gives it the
-weight 0."""
+"""It is added to the scores of keys that are not read, see ``find_masked``. It is finite, because a
+query may read no key of a part. Its output of that part then means nothing, and joining gives it
+the weight 0."""
 
 ALIGNMENT = 8
 """A GPU's kernel takes rows of a multiple of this many numbers."""
@@ -26,10 +26,11 @@ MOST_FLASH_CHANNELS = 256
 """PyTorch's FlashAttention takes heads of at most so many channels."""
 
 BFLOAT16_CAPABILITY = (8, 0)
-"""The first NVIDIA GPUs for which PyTorch builds its memory-efficient kernel in bfloat16."""
+"""It is that of the first NVIDIA GPUs for which PyTorch builds its memory-efficient kernel in
+bfloat16."""
 
 PartialOutput = tuple[Tensor, Tensor]
-"""The output over some keys, (B, H, Nq, D), and the log of the sum of exp(scores), (B, H, Nq)."""
+"""It has the output over some keys, (B, H, Nq, D), and log(sum(exp(scores))), (B, H, Nq)."""
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float], PartialOutput]
 

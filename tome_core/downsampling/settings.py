@@ -17,7 +17,7 @@ DownsampleMethod = Literal[
 METHODS: tuple[DownsampleMethod, ...] = get_args(DownsampleMethod)
 
 DRAWN: tuple[DownsampleMethod, ...] = ("interleaved", "stratified")
-"""The methods that keep random tokens."""
+"""These methods keep random tokens."""
 
 MIN_FACTOR, MAX_FACTOR = 1.0, 8.0
 

@@ -13,8 +13,8 @@ from .destinations import Destinations
 from .plan import MergePlan
 
 LEAST_NORM = 1e-6
-"""Tokens of less are like no other token. PyTorch's 1e-12 is 0 in float16: a token of zeros would
-have a similarity of NaN, which counts as the highest."""
+"""Tokens with a smaller norm are like no other token. PyTorch's 1e-12 is 0 in float16: a token of
+zeros would have a similarity of NaN, which counts as the highest."""
 
 
 def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> MergePlan:

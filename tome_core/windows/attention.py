@@ -10,10 +10,10 @@ from .heads import Heads
 from .plan import WindowGeometry, WindowPlan
 
 SHARE, SHARES = 3.0, {"cpu": 0.0}
-"""How much may be copied at a time, in multiples of all queries, by device. As many heads are
-computed together as fit into this, and at least one. With more heads at a time a GPU starts fewer
-kernels, and blocks then need at most 1.05 times the memory of unpatched ones. A processor is faster
-with one head, see docs/tried.md."""
+"""So much may be copied at a time, in multiples of all queries; ``SHARES`` has it by device. As
+many heads are computed together as fit into this, and at least one. With more heads at a time a GPU
+starts fewer kernels, and blocks then need at most 1.05 times the memory of unpatched ones. A
+processor is faster with one head, see docs/tried.md."""
 
 
 def attend(

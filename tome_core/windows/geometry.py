@@ -13,7 +13,7 @@ from ..constants import constant
 from ..grid import TokenGrid
 
 Reach = Literal["in", "out", "all"]
-"""Where along an axis keys lie: in a tile's box, out of it, or anywhere."""
+"""It says where along an axis keys lie: in a tile's box, out of it, or anywhere."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class TiledAxis:
 
 
 Axes = tuple[TiledAxis, TiledAxis, TiledAxis]
-"""Frames, rows and columns."""
+"""They are those of frames, rows and columns."""
 
 
 def fit_axes(grid: TokenGrid, side: int, at_once: int = 1, left: float = 1.0) -> Axes:

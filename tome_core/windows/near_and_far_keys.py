@@ -16,8 +16,8 @@ from itertools import combinations
 from .geometry import Axes, Reach
 
 ELSEWHERE = 16.0
-"""One of so many keys is kept where they are not in line with the box; of more where ``factor`` is
-below 2, and of all of them where it is 1."""
+"""One of so many keys is kept where they are not in line with the box. More of them are kept where
+``factor`` is below 2, and all of them where it is 1."""
 
 FRAMES, COLUMNS = 0, 2
 

@@ -25,12 +25,13 @@ factor 4 (small trained Flux, 64 x 64 tokens, 8 steps, 8 pictures). Little would
 few such queries."""
 
 LEAST_FOR_WINDOWS = {"cuda": 6400}
-"""By device: with fewer tokens local windows gain nothing there without a kernel of our own, since
-more than 100 kernels are started. Where the user asks for a window, it is there all the same."""
+"""The key is the device: with fewer tokens local windows gain nothing there without a kernel of our
+own, since more than 100 kernels are started. Where the user asks for a window, it is there all the
+same."""
 
 QUERIES_AT_ONCE = {"cuda": 128}
-"""By device: how many queries PyTorch's fastest kernel computes at once, whether there are as many
-or not. (FlashAttention 2 with up to 128 channels.)"""
+"""The key is the device. PyTorch's fastest kernel computes so many queries at once there, whether
+there are as many or not. (FlashAttention 2 does with up to 128 channels.)"""
 
 
 def plan_windows(

@@ -22,7 +22,7 @@ from ..tokens import number_between, number_first, take_tokens
 from .geometry import Axes, number_queries
 
 MOST_LEFT = 64
-"""Queries of a strip. Our own kernel computes as many at once."""
+"""So many queries of a strip are left at most. Our own kernel computes as many at once."""
 
 LEAST_VARIANCE = 1e-12
 """Tokens whose channels vary less are like no other token."""

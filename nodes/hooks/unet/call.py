@@ -110,7 +110,7 @@ class UNetCall:
 
 
 CURRENT_CALL: ContextVar[UNetCall | None] = ContextVar("token_merge_call", default=None)
-"""For the MLP alone: ComfyUI gives it tokens and nothing else."""
+"""The MLP alone needs it: ComfyUI gives it tokens and nothing else."""
 
 
 def find_key(options: Mapping[str, Any]) -> LayerKey:

@@ -38,7 +38,7 @@ NO_WEIGHTS = Limit(
     modes=("merged keys",),
 )
 WITHOUT_WEIGHTS = 5.0
-"""Merged keys that do not weigh as much as their tokens: an error of 0.032 instead of 0.008."""
+"""Merged keys do not weigh as much as their tokens there: the error is 0.032 instead of 0.008."""
 CHANGED_TOKENS = (
     Limit(
         "works in part",

@@ -28,7 +28,7 @@ EXPECTED = {
     "accelerate": [MERGE, DOWNSAMPLE, *ADVANCED],
     "vram": [MERGE, DOWNSAMPLE, *ADVANCED],
 }
-"""What each word has to show without scrolling."""
+"""Each word has to show these without scrolling."""
 
 
 def search(page, field, word: str) -> set[str]:

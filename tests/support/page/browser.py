@@ -14,7 +14,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 WAIT_SECONDS = 60
 SIZE = (1600, 1000)
-"""Of the page, in pixels."""
+"""The page is so large, in pixels."""
 
 Found = TypeVar("Found")
 

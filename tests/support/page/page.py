@@ -21,10 +21,10 @@ from . import mouse, scripts
 from .browser import WAIT_SECONDS, wait_for
 
 Look = Literal["classic", "newer"]
-"""How the page draws its nodes: on a canvas, or as elements of the document (Nodes 2.0)."""
+"""It says how the page draws its nodes: on a canvas, or as elements of the document (Nodes 2.0)."""
 
 CLICKS = 12
-"""Most double-clicks to open the search."""
+"""So many double-clicks are tried at most to open the search."""
 
 SETTINGS = {
     "Comfy.TutorialCompleted": True,

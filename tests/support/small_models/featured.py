@@ -24,7 +24,7 @@ FEATURED = {
     "Wan S2V": "tokens of several sizes",
     "LTX-2 with guides": "guides, and a sound",
 }
-"""What each of them stands for."""
+"""The value says what each of them stands for."""
 
 
 def list_featured(families: Iterable[SmallModel]) -> list[SmallModel]:

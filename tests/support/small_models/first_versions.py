@@ -34,7 +34,7 @@ FIRST_VERSIONS = {
     "Wan, autoregressive": "0.24.1",
     "WanDancer": "0.24.1",
 }
-"""Has the model as it is built here."""
+"""This version is the first that has the model as it is built here."""
 
 REFERENCES_TOLD = {
     "Flux Kontext": "0.18.2",
@@ -43,14 +43,15 @@ REFERENCES_TOLD = {
     "Qwen-Image Edit": "0.18.2",
     "Qwen-Image Layered": "0.18.2",
 }
-"""Tells nodes where the references are; see tests/transformers/test_untold.py."""
+"""This version is the first that tells nodes where the references are; see
+tests/transformers/test_untold.py."""
 
 BLOCKS_TOLD = {
     "Anima": "0.30.0",
     "Cosmos Predict2": "0.30.0",
     "Krea 2": "0.30.0",
 }
-"""Tells nodes which block is running; see there too."""
+"""This version is the first that tells nodes which block is running; see there too."""
 
 
 def leave_out_if_lacking(name: str) -> None:

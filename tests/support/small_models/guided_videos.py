@@ -173,4 +173,4 @@ UNGUIDED_VIDEOS = tuple(
     for family in GUIDED_VIDEOS
     if "guides" not in family.name
 )
-"""The same families with a prompt and nothing else."""
+"""These are the same families with a prompt and nothing else."""

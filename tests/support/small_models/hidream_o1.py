@@ -10,7 +10,7 @@ from comfy.model_base import BaseModel
 from ..comfyui_version import known
 
 SEEN = 4
-"""Tokens in which the vision model sees a reference that is four times as wide as high."""
+"""The vision model sees a reference that is four times as wide as high in so many tokens."""
 
 
 class HiDreamO1(known.HiDreamO1 or object):  # an older ComfyUI has none to derive from

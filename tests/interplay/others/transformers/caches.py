@@ -11,7 +11,7 @@ from ...other import Other, run_node
 
 STEPS = 8
 THRESHOLD = 3.0
-"""The highest: it leaves out all steps between the percents, whatever our nodes change."""
+"""This is the highest: it leaves out all steps between the percents, whatever our nodes change."""
 OTHERS = tuple(
     Other(
         name,

@@ -29,7 +29,7 @@ WIDE = {
         "Wan with heads of 64", WAN.config, {**WAN_SETTINGS, "dim": 128}, 16, FLAT, 24
     ),
 }
-"""For attention that accepts heads of 64 and 128 channels."""
+"""These are for attention that accepts heads of 64 and 128 channels."""
 NOT_WEIGHED = Limit(
     "works in part",
     "proportional_attention is left out where another node",

@@ -18,7 +18,7 @@ from ...sampler_call import Conditioning, SamplerCall
 from .models import change_prompts, draw_latent, special
 
 SIZES = ((8, 12), (12, 8))
-"""Of the references' latents: neither is as large as the picture."""
+"""The references' latents are so large: neither is as large as the picture."""
 
 
 def add_references(call: SamplerCall, prompt: Conditioning) -> Conditioning:

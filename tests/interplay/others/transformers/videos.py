@@ -20,7 +20,7 @@ from ...sampler_call import SamplerCall
 from .models import change_prompts, draw_latent, give, special
 
 SEEN = 5
-"""Tokens that CLIP's vision makes of a frame here."""
+"""CLIP's vision makes so many tokens of a frame here."""
 FIRST_AND_LAST = SmallModel(
     "Wan FLF2V",
     comfy.supported_models.WAN21_I2V,
