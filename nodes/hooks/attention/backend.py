@@ -18,7 +18,7 @@ from ..run.report import RunReport
 from .call import Attention, AttentionCall
 
 OVERRIDE_KEY = "optimized_attention_override"
-"""Where ComfyUI looks in transformer_options for another attention function."""
+"""ComfyUI looks there in transformer_options for another attention function."""
 
 TAKE_MASKS = frozenset(
     {
@@ -30,9 +30,9 @@ TAKE_MASKS = frozenset(
     }
 )
 TAKE_CHANNELS = TAKE_MASKS | {"attention_flash"}
-"""ComfyUI's attention functions that accept a mask, and any multiple of 8 channels. Functions that
-are not named may accept neither: SageAttention pads 72 channels to 128 and refuses 136, and the
-mask that forks of it take is added to scores of base 2, where log s weighs too little."""
+"""These attention functions of ComfyUI accept a mask, and any multiple of 8 channels. Functions
+that are not named may accept neither: SageAttention pads 72 channels to 128 and refuses 136, and
+the mask that forks of it take is added to scores of base 2, where log s weighs too little."""
 
 MOST_CHANNELS = 256
 """The flash kernels of PyTorch, FlashAttention and xFormers take heads of at most so many."""
@@ -42,7 +42,7 @@ KEEP_TO_FLASH = frozenset({"attention_flash", "attention_xformers"})
 xFormers has no kernel on the newest GPUs."""
 
 HAND_MASKS_ON = frozenset({"attention_flash", "attention3_sage"})
-"""ComfyUI's functions that give every call with a mask to PyTorch's attention."""
+"""These functions of ComfyUI give every call with a mask to PyTorch's attention."""
 
 NOT_WEIGHTED = (
     "proportional_attention is left out where another node or a launch option "

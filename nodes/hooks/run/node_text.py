@@ -23,7 +23,8 @@ LINE_BREAK = "  \n"
 single line feed is a space. A line break in both is two spaces and a line feed."""
 
 LETTERS = 36
-"""Of a line on a classic node that was just placed: the page breaks longer lines within words."""
+"""A line on a classic node that was just placed has room for so many: the page breaks longer lines
+within words."""
 
 
 def report_progress(attached: Attached, run: Run) -> None:

@@ -10,7 +10,7 @@ MOST_NAMES = 3
 """So many layers are named in one line."""
 
 Layers = set[object]
-"""Layers whose text is their name; empty where the whole run is meant."""
+"""The text of each layer is its name. The set is empty where the whole run is meant."""
 
 
 @dataclass(frozen=True)

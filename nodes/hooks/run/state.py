@@ -21,10 +21,10 @@ from .draw_index import DrawIndex
 from .report import RunReport, RunSummary
 
 Acting = dict[Settings, frozenset[Target]]
-"""What each setting reduces in a layer; no target twice."""
+"""It says what each setting reduces in a layer; no target is in it twice."""
 
 KEY = "token_merge"
-"""Under which ``Attached`` lies in transformer_options; our wrappers have the same key."""
+"""``Attached`` lies in transformer_options under this key; our wrappers have it too."""
 
 
 @dataclass

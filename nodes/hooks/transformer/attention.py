@@ -23,7 +23,7 @@ from .call import Block, TransformerCall
 from .fewer_tokens import attend_to_fewer
 
 LOCAL_WINDOW = 12
-"""Side of the local window where the user leaves it to the kind of model."""
+"""The local window has this side where the user leaves it to the kind of model."""
 
 MOST_GROUPS = 1
 """Groups of merged queries do not lower the error here (0.1 ± 0.4 dB larger on the small Flux,

@@ -16,7 +16,7 @@ from ..run.state import ModelCall
 from .sequence import REFERENCES_KEY, SequenceLayout
 
 BLOCK_KEY = "block_index"
-"""Under which ComfyUI's models tell which block is running."""
+"""ComfyUI's models tell under this key which block is running."""
 
 
 @dataclass(frozen=True)

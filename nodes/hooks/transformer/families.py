@@ -83,7 +83,8 @@ class Family:
 
 
 CLIP_VISION = (257, 514)
-"""Tokens of the pictures that Wan reads as it reads a prompt: one, or the first and the last."""
+"""The pictures that Wan reads as it reads a prompt have so many tokens: one picture, or the first
+and the last."""
 
 FAMILIES: dict[str, Family] = {
     "comfy.ldm.flux.model.Flux": Family(
@@ -267,7 +268,7 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.pixeldit.model.PixDiT_T2I": Family("PixelDiT", "before", least_text=0),
     "comfy.ldm.pixeldit.pid.PidNet": Family("PiD", "before", least_text=0),
 }
-"""By the name of ComfyUI's model class; a class derived from one of these may differ."""
+"""The key is the name of ComfyUI's model class; a class derived from one of these may differ."""
 
 OUT_OF_REACH = (
     "its attention cannot be reached by other nodes: ComfyUI calls it without transformer_options"
@@ -295,4 +296,4 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", OUT_OF_REACH_IN_PARTS),
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", TWO_GRIDS),
 }
-"""Model classes that pass through unchanged, with name and reason."""
+"""These model classes pass through unchanged. The value is the name and the reason."""

@@ -15,7 +15,7 @@ from ..attention.call import AttentionCall
 from ..run.report import RunReport
 
 SHARE = 0.6
-"""How much may lie beside the output at a time, in multiples of all queries. Unpatched attention
+"""So much may lie beside the output at a time, in multiples of all queries. Unpatched attention
 holds queries, keys, values and outputs, four times as much; 4.6 are 1.15 times as much."""
 LEAST_BYTES = 2**26
 """So much may lie there in any case, for each image. Fewer heads at a time start more kernels, and

@@ -26,9 +26,10 @@ from .token_counts import (
 )
 
 REFERENCES_KEY = "reference_image_num_tokens"
-"""Under which ComfyUI's models tell how many tokens each reference image has."""
+"""ComfyUI's models tell under this key how many tokens each reference image has."""
 SHAPES_KEY = "latent_shapes"
-"""Under which ComfyUI names the shapes of latents that are packed into one, the video's first."""
+"""ComfyUI names under this key the shapes of latents that are packed into one, the video's
+first."""
 
 
 @dataclass(frozen=True)
