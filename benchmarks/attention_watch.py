@@ -8,7 +8,7 @@ from typing import Any
 
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
-from token_merge.nodes.hooks.attention.backend import OVERRIDE_KEY
+from token_merge.nodes.hooks.attention.overrides import OVERRIDE_KEY
 from torch import Tensor
 
 Note = Callable[[Tensor, Tensor, Mapping[str, Any]], None]

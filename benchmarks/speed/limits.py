@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.attention.backend import OVERRIDE_KEY
+from token_merge.nodes.hooks.attention.overrides import OVERRIDE_KEY
 from token_merge.tome_core import Stream
 from torch import Tensor
 

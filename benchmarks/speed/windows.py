@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
-from token_merge.nodes.hooks.attention.backend import OVERRIDE_KEY
 from token_merge.nodes.hooks.attention.call import Attention, AttentionCall
+from token_merge.nodes.hooks.attention.overrides import OVERRIDE_KEY
 from token_merge.nodes.hooks.transformer.attention import LOCAL_WINDOW
 from token_merge.tome_core import (
     DownsampleSettings,

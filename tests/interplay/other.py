@@ -28,6 +28,7 @@ class Limit:
         said: a part of what the node reports, or of the error.
         why: for the table, a sentence without its full stop.
         kinds, modes, orders: names of those it concerns, all where there is none.
+        hides_other: ours takes the place of all that the other node does.
     """
 
     outcome: Literal["works in part", "left alone", "refused"]
@@ -36,6 +37,7 @@ class Limit:
     kinds: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
     orders: tuple[Order, ...] = ()
+    hides_other: bool = False
 
     def concerns(self, kind: Kind, mode: Mode, order: Order) -> bool:
         named = ((kind.name, self.kinds), (mode.name, self.modes), (order, self.orders))

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from support.pairs import cover_pairs
 from token_merge.nodes.hooks.attention.backend import Backend
 from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.hooks.attention.overrides import Override
 from token_merge.nodes.hooks.run.report import RunReport
 from token_merge.tome_core.attention import attend_weighed_densely
 from token_merge.tome_core.faster_forms import FORMS, Form
@@ -31,14 +32,14 @@ def ignore_scale(function):
 
 
 def take_head_sizes(function, *sizes):
-    """As quantised kernels: few numbers of channels, and no mask."""
+    """As SageAttention's kernels: few numbers of channels, and no mask."""
 
     def fixed(q, k, v, heads, mask=None, skip_reshape=False, **kwargs):
         assert mask is None
         assert (q.shape[-1] if skip_reshape else q.shape[-1] // heads) in sizes
         return function(q, k, v, heads, skip_reshape=skip_reshape, **kwargs)
 
-    fixed.__name__ = "attention_comfy_kitchen_int8"
+    fixed.__name__ = "attention3_sage"
     return fixed
 
 
@@ -110,12 +111,15 @@ def test_a_key_of_size_s_weighs_as_s_keys(
         ("attention_flash", False, False, CPU, "channels"),
         ("attention_pytorch", False, True, CUDA, "mask"),
         ("attention_pytorch", False, False, CPU, "mask"),
-        ("attention_pytorch", True, False, CPU, "mask"),
-        ("attention_pytorch", True, False, CUDA, None),
+        ("attention_of_tomorrow", True, False, CPU, "mask"),
+        ("attention_of_tomorrow", True, False, CUDA, None),
+        ("attention_pytorch", True, False, CUDA, "channels"),
+        ("attention_flash", True, False, CUDA, "channels"),
+        ("sageattn", True, True, CUDA, None),
+        ("attention_comfy_kitchen_int8", True, False, CUDA, "mask"),
         ("attention_sage", False, False, CUDA, None),
         ("attention3_sage", False, False, CPU, None),
-        ("attention_comfy_kitchen_int8", False, False, CUDA, None),
-        ("attention_comfy_kitchen_int8", False, False, CPU, None),
+        ("attention_comfy_kitchen_int8", False, False, CUDA, "mask"),
         ("attention_of_tomorrow", False, False, CUDA, None),
         ("attention_of_tomorrow", False, True, CUDA, None),
         ("attention_flash", False, True, CUDA, "mask"),
@@ -142,8 +146,9 @@ def choose_weighting(name, override, mask, device):
     def function():
         pass
 
-    function.__name__ = name
-    other_node = function if override else None
+    function.__name__ = "attention_pytorch" if override else name
+    unknown = name == "attention_of_tomorrow"
+    other_node = Override(function, name, "" if unknown else name) if override else None
     with FakeTensorMode():
         q = torch.empty(1, 1, 5, 64, device=device)
         given = torch.zeros(1, 1, device=device) if mask else None

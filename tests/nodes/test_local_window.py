@@ -99,31 +99,34 @@ def test_it_takes_turns_with_token_merge(unet, tome, token_downsample, denoise, 
     ]
 
 
-def test_the_attention_of_another_node_is_called_without_a_window(
+def put_override(model):
+    """As an unknown node does."""
+
+    def of_another_node(attention, *args, **kwargs):
+        return attention(*args, **kwargs)
+
+    clone = model.clone()
+    clone.model_options["transformer_options"]["optimized_attention_override"] = of_another_node
+    return clone
+
+
+def test_a_window_that_the_user_sets_is_computed_in_place_of_an_unknown_nodes_attention(
     unet, token_downsample, denoise, messages
 ):
-    def of_another_node(attention, *args, **kwargs):
-        return attention(*args, **kwargs)
-
-    model = unet("SD15").clone()
-    model.model_options["transformer_options"]["optimized_attention_override"] = of_another_node
-    picture = denoise(token_downsample(model, local_window="8"))
-    assert torch.equal(picture, denoise(token_downsample(unet("SD15"))))
-    assert any("another node sets the attention function" in each for each in messages())
+    picture = denoise(token_downsample(put_override(unet("SD15")), local_window="8"))
+    assert any(each.endswith("in local windows in place of another node.") for each in messages())
+    assert torch.equal(picture, denoise(token_downsample(unet("SD15"), local_window="8")))
 
 
-def test_merging_says_that_another_nodes_attention_leaves_no_window(
+def test_a_model_with_windows_is_left_to_an_unknown_nodes_attention(
     flux, token_merge, denoise, messages
 ):
-    def of_another_node(attention, *args, **kwargs):
-        return attention(*args, **kwargs)
-
-    model = flux.clone()
-    model.model_options["transformer_options"]["optimized_attention_override"] = of_another_node
-    picture = denoise(token_merge(model), size=(32, 32), steps=1)
-    off = denoise(token_merge(flux, local_window="off"), size=(32, 32), steps=1)
-    assert torch.equal(picture, off)
-    assert any("another node sets the attention function" in each for each in messages())
+    picture = denoise(token_merge(put_override(flux)), size=(32, 32), steps=1)
+    assert torch.equal(picture, denoise(flux, size=(32, 32), steps=1))
+    said, nothing = messages()
+    assert "another node computes its attention; use one of the two nodes" in said
+    assert said.split(" (block")[0].endswith("a size in Token Merge (Advanced)")
+    assert "no layer was reduced" in nothing
 
 
 @pytest.mark.parametrize("factor_level_2", [1.0, 2.0])

@@ -57,6 +57,11 @@ class OtherNode:
         return attention(q, k, *args, **kwargs) * 2
 
 
+def put(order, other, ours, model):
+    """A model with another node before or after ours."""
+    return ours(other(model)) if order == "before" else other(ours(model))
+
+
 def reduced_lengths(model, family):
     record = AttentionRecord()
     RUN.sample(record.watch(model), family)
@@ -67,8 +72,7 @@ def reduced_lengths(model, family):
 def test_another_attention_sees_the_reduced_tokens(family, node, order):
     other = OtherNode()
     model = family.build()
-    model = node(other.put_on(model)) if order == "before" else other.put_on(node(model))
-    picture = RUN.sample(model, family)
+    picture = RUN.sample(put(order, other.put_on, node, model), family)
     assert other.lengths == reduced_lengths(node(family.build()), family)
     assert not torch.allclose(picture, RUN.sample(node(family.build()), family))
 
@@ -233,18 +237,28 @@ def test_merged_queries_and_downsampled_keys_compose(family, tome, token_downsam
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
-def test_another_attention_leaves_no_local_window_and_the_log_says_so(
+def test_a_block_whose_attention_is_of_an_unknown_node_is_left_to_it_and_the_log_says_so(
     family, token_downsample, order, caplog
 ):
     other, model = OtherNode(), family.build()
-    ours = partial(token_downsample, method="stratified")
-    model = ours(other.put_on(model)) if order == "before" else other.put_on(ours(model))
-    windowless = other.put_on(ours(family.build(), local_window="off"))
+    model = put(order, other.put_on, partial(token_downsample, method="stratified"), model)
     with caplog.at_level(logging.WARNING, logger="token_merge"):
         picture = RUN.sample(model, family)
-    assert torch.equal(picture, RUN.sample(windowless, family))
-    said = "local_window is left out: another node sets the attention function"
+    assert torch.equal(picture, RUN.sample(other.put_on(family.build()), family))
+    said = "another node computes its attention; use one of the two nodes, or set local_window"
     assert said in caplog.text
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_window_that_the_user_sets_is_computed_in_place_of_an_unknown_node(
+    family, token_downsample, order, caplog
+):
+    other, ours = OtherNode(), partial(token_downsample, local_window="12")
+    model = put(order, other.put_on, ours, family.build())
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        RUN.sample(model, family)
+    assert "in local windows in place of another node" in caplog.text
+    assert not {(queries, keys) for queries, keys in other.lengths if queries == keys > 100}
 
 
 @NEEDS_PATCHES

@@ -14,6 +14,7 @@ from support.one_head import compute_one_head_at_a_time
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 from token_merge.nodes.hooks.attention.backend import Backend
 from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.hooks.attention.overrides import Override
 from token_merge.nodes.hooks.run.report import RunReport
 from token_merge.nodes.hooks.transformer import fewer_tokens
 from token_merge.nodes.hooks.transformer.fewer_tokens import attend_to_fewer, choose_heads
@@ -167,7 +168,7 @@ def test_another_node_is_given_all_heads(monkeypatch):
     def of_another_node(function, *args, **kwargs):
         return function(*args, **kwargs)
 
-    attend("interleaved", make_call(), watched, of_another_node)
+    attend("interleaved", make_call(), watched, Override(of_another_node, "another node"))
     assert watched.heads == [SHAPE.heads]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import comfy.ldm.modules.attention as comfy_attention
@@ -15,10 +14,8 @@ from ....tome_core.attention import attend_weighed
 from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask, count_channels
 from ....tome_core.faster_forms import find_form
 from ..run.report import RunReport
-from .call import Attention, AttentionCall
-
-OVERRIDE_KEY = "optimized_attention_override"
-"""ComfyUI looks there in transformer_options for another attention function."""
+from .call import Attention, AttentionCall, Container, take
+from .overrides import Override
 
 TAKE_MASKS = frozenset(
     {
@@ -29,6 +26,10 @@ TAKE_MASKS = frozenset(
         "attention_xformers",
     }
 )
+TAKE_MASKS_FREELY = frozenset({"attention_comfy_kitchen_int8"})
+"""A mask of one row for all queries costs these next to nothing: their kernels read it beside the
+scales of the keys."""
+
 TAKE_CHANNELS = TAKE_MASKS | {"attention_flash"}
 """These attention functions of ComfyUI accept a mask, and any multiple of 8 channels. Functions
 that are not named may accept neither: SageAttention pads 72 channels to 128 and refuses 136, and
@@ -50,16 +51,6 @@ NOT_WEIGHTED = (
 )
 
 
-def explain_no_window(override: Attention | None) -> str:
-    """Why attention cannot be computed in local windows, empty where it can.
-
-    It then takes other kernels, whichever of ComfyUI's functions was to be called.
-
-    override: the attention that another node put in place, which is called in any case.
-    """
-    return "another node sets the attention function" if override else ""
-
-
 def masks_are_free(device: torch.device) -> bool:
     """Whether a mask costs nothing there."""
     return device.type == "cpu"
@@ -69,15 +60,30 @@ def masks_are_free(device: torch.device) -> bool:
 class Backend:
     """What computes attention: ComfyUI's function, or what another node put in its place.
 
-    override: the other node's, which is handed ComfyUI's; None where there is none.
+    override: the other node's; None where there is none.
     """
 
     function: Attention
-    override: Attention | None
+    override: Override | None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
-        run = partial(self.override, self.function) if self.override else self.function
-        return run(*args, **kwargs)
+    def __call__(
+        self,
+        q: Tensor | Container,
+        k: Tensor | Container,
+        v: Tensor | Container,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Tensor:
+        """As ComfyUI would compute it; its functions take containers wherever it has any."""
+        if self.override is None:
+            return self.function(q, k, v, *args, **kwargs)
+        function = self.override.function
+        if not isinstance(q, Tensor):
+            if hasattr(function, "container_function"):
+                out: Tensor = function.container_function(q, k, v, *args, **kwargs)
+                return out
+            q, k, v = (take(x) for x in (q, k, v))
+        return function(self.function, q, k, v, *args, **kwargs)
 
     def choose_weighting(self, call: AttentionCall) -> Literal["mask", "channels", "kernel"] | None:
         """How keys are given their sizes; None where the function may accept neither.
@@ -86,9 +92,11 @@ class Backend:
         on a CPU, it costs nothing.
         """
         free = masks_are_free(call.q.device)
-        if self.override:
+        if self.override and not self.override.is_backend:
             return "mask" if call.mask is not None or free else None
         name = self._find_name(call)
+        if name in TAKE_MASKS_FREELY:
+            return "mask"
         unmasked = name == "attention_pytorch" and call.mask is None
         given = call.q, call.k, call.v, None, call.scale
         if unmasked and find_form("attention.attend_weighed", call.q.device, *given):
@@ -101,8 +109,11 @@ class Backend:
         return "mask" if name in TAKE_MASKS - KEEP_TO_FLASH else None
 
     def _find_name(self, call: AttentionCall) -> str:
-        """Of ComfyUI's function that computes the call: some leave calls to PyTorch's."""
-        name = getattr(self.function, "__name__", "")
+        """Of the function of ComfyUI that computes the call, or that takes the same as an override.
+
+        Some of ComfyUI's leave calls to PyTorch's.
+        """
+        name = self.override.like if self.override else getattr(self.function, "__name__", "")
         masked = call.mask is not None
         handed_on = masked and name in HAND_MASKS_ON
         if name == "attention_sage":

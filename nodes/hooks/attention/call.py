@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from einops import rearrange
 from torch import Tensor
@@ -14,6 +14,29 @@ from ....tome_core.attention.key_weights import make_additive
 from ....tome_core.tokens import join_heads
 
 Attention = Callable[..., Tensor]
+
+
+class Container(Protocol):
+    """ComfyUI's holder of a tensor for an attention function (``AttentionTensorContainer``).
+
+    Whoever takes the tensor out is the only one who holds it, and frees it early.
+    """
+
+    def peek(self) -> Tensor:
+        """The tensor, which stays in."""
+
+    def take(self) -> Tensor:
+        """The tensor, which is no longer in."""
+
+
+def peek(x: Tensor | Container) -> Tensor:
+    """A tensor, in a container or not."""
+    return x if isinstance(x, Tensor) else x.peek()
+
+
+def take(x: Tensor | Container) -> Tensor:
+    """A tensor, out of its container where it is in one."""
+    return x if isinstance(x, Tensor) else x.take()
 
 
 @dataclass(frozen=True)
@@ -40,9 +63,9 @@ class AttentionCall:
     @classmethod
     def read(
         cls,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
+        q: Tensor | Container,
+        k: Tensor | Container,
+        v: Tensor | Container,
         heads: int,
         mask: Tensor | None = None,
         attn_precision: Any = None,
@@ -50,7 +73,8 @@ class AttentionCall:
         skip_output_reshape: bool = False,
         **options: Any,
     ) -> AttentionCall:
-        """From the arguments of ComfyUI's attention functions."""
+        """From the arguments of ComfyUI's attention functions; containers stay as they are."""
+        q, k, v = (peek(x) for x in (q, k, v))
         if not skip_reshape:
             channels = q.shape[-1] // heads
             # SD 3 hands over values whose heads are split off already.

@@ -16,8 +16,7 @@ from ....tome_core.plan_layer import LayerPlan, Plans, join_plans, plan_layer
 from ....tome_core.settings import Settings
 from ....tome_core.windows import WindowPlan
 from ..run.state import Acting, ModelCall
-from .backend import explain_no_window
-from .call import Attention
+from .overrides import Override
 
 
 class NamedLayer(Protocol):
@@ -34,7 +33,7 @@ def plan_attention(
     name: NamedLayer,
     layer: Layer,
     tokens: Tensor,
-    override: Attention | None,
+    override: Override | None,
 ) -> LayerPlan | None:
     """The plan of one layer in one call, None where nothing is reduced; both are reported.
 
@@ -45,13 +44,18 @@ def plan_attention(
         override: the attention that another node put in place of ComfyUI's.
     """
     report, length = call.run.report, layer.stream.length
-    no_window = explain_no_window(override)
     plans: Plans = {}
     weighed, seed = False, 0
     for settings, targets in acting.items():
         merges = any("queries" in acting[each] for each in acting if each is not settings)
-        reason = "Token Merge reduces its queries" if merges else no_window
-        own = replace(layer, local_window=_find_window(call, settings, layer, reason))
+        side = settings.find_local_window(layer.local_window)
+        if side and merges:
+            report.say(settings, "local_window is left out: Token Merge reduces its queries")
+            side = 0
+        if side and (reason := explain_override(settings, override)):
+            report.say(settings, reason, name)
+            continue
+        own = replace(layer, local_window=side)
         draws = call.make_draws(settings.seed, name.key, layer.device)
         found = plan_layer(settings, targets, own, draws, tokens)
         if isinstance(found, Skipped):
@@ -64,6 +68,7 @@ def plan_attention(
             length,
             queries.queries_kept if queries else length,
             keys.keys_read if keys else length,
+            describe_windows(override) if isinstance(keys, WindowPlan) else "",
         )
         if layer.device.type == "cuda":
             _say_what_is_slow(call, settings, layer, found, tokens)
@@ -73,13 +78,27 @@ def plan_attention(
     return join_plans(plans, layer, weighed, seed) if plans else None
 
 
-def _find_window(call: ModelCall, settings: Settings, layer: Layer, reason: str) -> int:
-    """Side of the local window. reason: why there can be none, which is then reported."""
-    side = settings.find_local_window(layer.local_window)
-    if side and reason:
-        call.run.report.say(settings, f"local_window is left out: {reason}")
-        return 0
-    return side
+def explain_override(settings: Settings, override: Override | None) -> str:
+    """Why a layer that would have a local window is left to another node; empty where it is not.
+
+    Without the window the picture would be worse than with fewer steps, and a window in place of
+    what the other node does has to be asked for.
+    """
+    if override is None or override.is_backend or settings.local_window is not None:
+        return ""
+    where = " in Token Merge (Advanced)" if isinstance(settings, MergeSettings) else ""
+    return (
+        f"{override.name} computes its attention; use one of the two nodes, or set local_window "
+        f"to a size{where}"
+    )
+
+
+def describe_windows(override: Override | None) -> str:
+    """How local windows and another node's attention share a layer."""
+    if override is None:
+        return ""
+    how = "beside" if override.is_backend else "in place of"
+    return f"in local windows {how} {override.name}"
 
 
 def _say_what_is_slow(

@@ -26,19 +26,25 @@ class RunReport:
 
     Args:
         reduced: for each node, layers by (tokens, queries that attention computes, keys that a
-            query reads).
+            query reads, how another node's attention shares them).
         said: for each node, and None for all of them, layers by the reason that they are skipped.
         idle_reasons: what matters only where nothing was reduced.
     """
 
-    reduced: dict[Settings, dict[tuple[int, int, int], Layers]] = field(default_factory=dict)
+    reduced: dict[Settings, dict[tuple[int, int, int, str], Layers]] = field(default_factory=dict)
     said: dict[Settings | None, dict[str, Layers]] = field(default_factory=dict)
     idle_reasons: set[str] = field(default_factory=set)
 
     def reduce(
-        self, settings: Settings, layer: object, tokens: int, queries: int, keys: int
+        self,
+        settings: Settings,
+        layer: object,
+        tokens: int,
+        queries: int,
+        keys: int,
+        shared: str = "",
     ) -> None:
-        counts = tokens, queries, keys
+        counts = tokens, queries, keys, shared
         self.reduced.setdefault(settings, {}).setdefault(counts, set()).add(layer)
 
     def say(self, settings: Settings | None, reason: str, layer: object | None = None) -> None:
@@ -82,10 +88,11 @@ class RunReport:
         return f"{nothing}: {' and '.join(sorted(self.idle_reasons)) or otherwise}"
 
 
-def _describe(tokens: int, queries: int, keys: int, layers: Layers) -> str:
+def _describe(tokens: int, queries: int, keys: int, shared: str, layers: Layers) -> str:
     did = [f"computes {queries:,} queries"] if queries < tokens else []
     did += [f"reads {keys:,} keys"] if keys < tokens else []
-    return f"{_count(layers)}: {tokens:,} tokens, attention {' and '.join(did)}"
+    ending = f", {shared}" if shared else ""
+    return f"{_count(layers)}: {tokens:,} tokens, attention {' and '.join(did)}{ending}"
 
 
 def _count(layers: Layers) -> str:

@@ -43,6 +43,7 @@ class Run:
         draw_index: of the draws.
         ranges: the percent ranges of the settings, as noise levels.
         unreduced: see ``ModelCall.find_unreduced``.
+        preferred: by model, see ``find_preferred``.
     """
 
     sigmas: tuple[float, ...]
@@ -52,6 +53,7 @@ class Run:
     draw_index: DrawIndex = field(default_factory=DrawIndex)
     ranges: dict[PercentRange, SigmaRange] = field(default_factory=dict)
     unreduced: dict[Hashable, set[Hashable]] = field(default_factory=dict)
+    preferred: dict[int, Callable[..., Tensor] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from comfy.model_patcher import ModelPatcher
 
 from ....tome_core.plan import Skipped
 from ....tome_core.settings import Settings
-from ..attention.backend import OVERRIDE_KEY
+from ..attention.overrides import OVERRIDE_KEY, find_override
+from ..attention.preferred import find_preferred
 from ..run.state import ModelCall, ModelInputs, add_call
 from ..settings_stack import SettingsStack
 from .attention import attend
@@ -44,14 +45,15 @@ class Transformer:
             call.run.report.say(None, f"all layers skipped: {layout.reason}")
             yield inputs.options
             return
-        override = inputs.options.get(OVERRIDE_KEY)
+        override = find_override(inputs)
         transformer_call = TransformerCall(
             model=call,
             layout=layout,
             first_single=family.find_first_block(model, "single"),
             total_blocks=family.count_blocks(model),
             override=override,
-            unreduced=call.find_unreduced(inputs.latent.device, override is None, layout),
+            preferred=find_preferred(model, call.run),
+            unreduced=call.find_unreduced(inputs.latent.device, override and override.name, layout),
         )
         # In every step, active or not: a compiled model keeps what it saw first.
         yield {**add_call(inputs.options, transformer_call), OVERRIDE_KEY: attend}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import comfy.ldm.modules.attention as comfy_attention
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.windows import allows_merging
 from ..attention.backend import Backend
-from ..attention.call import AttentionCall
+from ..attention.call import Attention, AttentionCall, Container, take
 from ..attention.plan_attention import plan_attention
 from ..run.state import Acting, find_call
 from .arrangement import Arrangement
@@ -33,32 +34,29 @@ NOT_MERGED = "a mask hides other keys from each query, so every query reads its 
 
 
 @torch.compiler.disable
-def attend(attention: Any, q: Tensor, k: Tensor, v: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def attend(
+    attention: Attention,
+    q: Tensor | Container,
+    k: Tensor | Container,
+    v: Tensor | Container,
+    *args: Any,
+    **kwargs: Any,
+) -> Tensor:
     """Attention as ComfyUI asks for it, reduced where a setting acts on this call's tokens."""
     options = kwargs.get("transformer_options") or {}
     call: TransformerCall | None = find_call(options)
     if call is None:
         return attention(q, k, v, *args, **kwargs)
+    backend = Backend(call.preferred or attention, call.override)
     name = call.name_attention(options, q, k)
-    if name in call.unreduced and call.override is None:
-        return attention(q, k, v, *args, **kwargs)
-    backend = Backend(attention, call.override)
-    acting = call.model.acting[Block.downsample]
-    if not acting:
+    if not call.model.acting[Block.downsample] or name in call.unreduced:
         return backend(q, k, v, *args, **kwargs)
-    tensors = AttentionCall.read(q, k, v, *args, **kwargs)
-    sequence = locate(call, acting, tensors, options)
-    if sequence is None:
+    reduced = plan_call(call, name, AttentionCall.read(q, k, v, *args, **kwargs), options)
+    if reduced is None:
         return backend(q, k, v, *args, **kwargs)
-    name = name or (sequence.block, sequence.stream, q.shape)
-    if name in call.unreduced:
-        return backend(q, k, v, *args, **kwargs)
-    arrangement = sequence.arrangement
-    arranged = arrangement.arrange(tensors) if arrangement else tensors
-    plan = plan_sequence(call, acting, sequence, arranged)
-    if plan is None:
-        call.unreduced.add(name)
-        return backend(q, k, v, *args, **kwargs)
+    for x in (q, k, v):
+        take(x)  # what is computed here is now the only one that holds the tensors
+    arrangement, arranged, plan = reduced
     if plan.window:
         if plan.window.merged and not allows_merging(arranged.mask):
             call.model.run.report.say(None, NOT_MERGED)
@@ -66,6 +64,39 @@ def attend(attention: Any, q: Tensor, k: Tensor, v: Tensor, *args: Any, **kwargs
     else:
         out = attend_to_fewer(backend, plan, arranged, call.model.run.report)
     return arrangement.restore(out) if arrangement else out
+
+
+def attend_containers(*args: Any, **kwargs: Any) -> Tensor:
+    """The same where ComfyUI hands over containers; it then does not say which function is its."""
+    return attend(comfy_attention.optimized_attention, *args, **kwargs)
+
+
+attend.container_function = attend_containers
+
+
+def plan_call(
+    call: TransformerCall, name: Hashable, tensors: AttentionCall, options: Mapping[str, Any]
+) -> tuple[Arrangement | None, AttentionCall, LayerPlan] | None:
+    """The plan of an attention call, None where nothing is reduced in it.
+
+    Returns also the call that the plan is of, and how the given one became it.
+
+    name: see ``name_attention``.
+    """
+    acting = call.model.acting[Block.downsample]
+    sequence = locate(call, acting, tensors, options)
+    if sequence is None:
+        return None
+    name = name or (sequence.block, sequence.stream, tensors.q.shape)
+    if name in call.unreduced:
+        return None
+    arrangement = sequence.arrangement
+    arranged = arrangement.arrange(tensors) if arrangement else tensors
+    plan = plan_sequence(call, acting, sequence, arranged)
+    if plan is None:
+        call.unreduced.add(name)
+        return None
+    return arrangement, arranged, plan
 
 
 @dataclass(frozen=True)

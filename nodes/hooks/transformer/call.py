@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ....tome_core.grid import Stream
 from ....tome_core.plan import Skipped
-from ..attention.call import Attention
+from ..attention.call import Attention, Container, peek
+from ..attention.overrides import Override
 from ..run.state import ModelCall
 from .sequence import REFERENCES_KEY, SequenceLayout
 
@@ -50,6 +51,7 @@ class TransformerCall:
         total_blocks: 0 where the model does not tell which block is running.
         override: the attention that another node put in place, None where there is none.
         unreduced: see ``ModelCall.find_unreduced``.
+        preferred: the attention that the checkpoint asks for, None where it asks for none.
         ordinals: numbers the attention calls of models that do not tell their block.
         refined: a sequence with the prompt came, so that the refiners are done.
     """
@@ -58,8 +60,9 @@ class TransformerCall:
     layout: SequenceLayout
     first_single: int
     total_blocks: int
-    override: Attention | None
+    override: Override | None
     unreduced: set[Hashable]
+    preferred: Attention | None = None
     ordinals: count[int] = field(default_factory=count)
     refined: bool = False
 
@@ -73,7 +76,9 @@ class TransformerCall:
         first = self.first_single if options.get("block_type") == "single" else 0
         return Block(first + index, self.total_blocks)
 
-    def name_attention(self, options: Mapping[str, Any], q: Tensor, k: Tensor) -> Hashable:
+    def name_attention(
+        self, options: Mapping[str, Any], q: Tensor | Container, k: Tensor | Container
+    ) -> Hashable:
         """All that the plans of an attention call depend on here.
 
         None where the model does not tell which block is running: earlier calls count then.
@@ -81,7 +86,8 @@ class TransformerCall:
         index = options.get(BLOCK_KEY)
         if index is None or not self.total_blocks:
             return None
-        return options.get("block_type"), index, _read_references(options), q.shape, k.shape
+        sides = peek(q).shape, peek(k).shape
+        return options.get("block_type"), index, _read_references(options), sides
 
     def find_stream(self, tokens: int, options: Mapping[str, Any]) -> Stream | Skipped:
         """The picture's place among these tokens, skipped within a refiner before the blocks."""

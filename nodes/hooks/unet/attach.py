@@ -14,7 +14,8 @@ from torch import Tensor
 
 from ....tome_core.plan_layer import explain_unreduced
 from ....tome_core.settings import Settings
-from ..attention.backend import OVERRIDE_KEY
+from ..attention.overrides import find_override
+from ..attention.preferred import find_preferred
 from ..run.state import ModelCall, ModelInputs, add_call
 from ..settings_stack import SettingsStack
 from .call import CURRENT_CALL, UNetCall
@@ -53,7 +54,7 @@ class UNet:
         unet, options = inputs.base_model.diffusion_model, inputs.options
         frames = inputs.conditioning.get("num_video_frames", unet.default_num_video_frames)
         replaced = options.get("patches_replace", {})
-        override = options.get(OVERRIDE_KEY)
+        override = find_override(inputs)
         unet_call = UNetCall(
             model=call,
             unet=unet,
@@ -61,7 +62,8 @@ class UNet:
             frames=frames,
             replaced={name: frozenset(replaced.get(name, ())) for name in ("attn1", "attn2")},
             override=override,
-            unreduced=call.find_unreduced(inputs.latent.device, override is None),
+            preferred=find_preferred(unet, call.run),
+            unreduced=call.find_unreduced(inputs.latent.device, override and override.name),
         )
         # Patches are added in every step, active or not: a compiled model keeps what it saw first.
         if not self._is_unreduced(call, inputs.latent):

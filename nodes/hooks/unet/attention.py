@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import comfy.ldm.modules.attention as comfy_attention
 import torch
 from torch import Tensor
 
 from ....tome_core.attention.key_weights import add_sizes_to_mask
 from ..attention.backend import Backend
-from ..attention.call import Attention, AttentionCall
+from ..attention.call import Attention, AttentionCall, Container, peek, take
 from ..run.state import find_call
 from .call import UNetCall
 
@@ -17,9 +18,9 @@ from .call import UNetCall
 @torch.compiler.disable
 def attend(
     attention: Attention,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
+    q: Tensor | Container,
+    k: Tensor | Container,
+    v: Tensor | Container,
     heads: int,
     mask: Tensor | None = None,
     *args: Any,
@@ -33,16 +34,27 @@ def attend(
     call: UNetCall | None = find_call(options)
     if call is None:
         return attention(q, k, v, heads, mask, *args, **kwargs)
-    backend = Backend(attention, call.override)
+    backend = Backend(call.preferred or attention, call.override)
     running = call.find_running(options)
-    window = running.take_window(k.shape[1]) if running else None
-    if window:
-        return AttentionCall.read(q, k, v, heads, mask, *args, **kwargs).run_in_windows(window)
-    sizes = running.take_sizes(k.shape[1]) if running else None
-    if sizes is None:
+    keys = peek(k).shape[1]
+    window = running.take_window(keys) if running else None
+    sizes = running.take_sizes(keys) if running else None
+    if window is None and sizes is None:
         return backend(q, k, v, heads, mask, *args, **kwargs)
+    q, k, v = take(q), take(k), take(v)
     tensors = AttentionCall.read(q, k, v, heads, mask, *args, **kwargs)
+    if window:
+        return tensors.run_in_windows(window)
+    assert sizes is not None
     if backend.choose_weighting(tensors) == "mask":
         # The tensors keep their shape: another node's attention gets them as without us.
         return backend(q, k, v, heads, add_sizes_to_mask(mask, sizes, q.dtype), *args, **kwargs)
     return backend.run(tensors, sizes, call.model.run.report)
+
+
+def attend_containers(*args: Any, **kwargs: Any) -> Tensor:
+    """The same where ComfyUI hands over containers; it then does not say which function is its."""
+    return attend(comfy_attention.optimized_attention, *args, **kwargs)
+
+
+attend.container_function = attend_containers

@@ -14,6 +14,7 @@ from ....tome_core.plan import MergingPlan
 from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.windows.plan import WindowPlan
 from ..attention.call import Attention
+from ..attention.overrides import Override
 from ..run.state import ModelCall
 from .layers import LayerKey, SelfAttentionLayer
 
@@ -86,6 +87,7 @@ class UNetCall:
             computes it.
         override: the attention that another node put in place of ComfyUI's.
         unreduced: see ``ModelCall.find_unreduced``.
+        preferred: the attention that the checkpoint asks for, None where it asks for none.
         running: the block that runs, where it is reduced.
     """
 
@@ -94,8 +96,9 @@ class UNetCall:
     layers: Mapping[LayerKey, SelfAttentionLayer]
     frames: int | None
     replaced: Mapping[str, frozenset[tuple[Any, ...]]]
-    override: Attention | None
+    override: Override | None
     unreduced: set[Hashable]
+    preferred: Attention | None = None
     running: RunningBlock | None = None
 
     def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:

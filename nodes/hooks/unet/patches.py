@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ....tome_core.plan_layer import Inputs
-from ..attention.backend import OVERRIDE_KEY
+from ..attention.overrides import OVERRIDE_KEY
 from ..attention.plan_attention import plan_attention
 from ..run.state import find_call
 from ..settings_stack import SettingsStack

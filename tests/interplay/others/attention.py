@@ -9,12 +9,13 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from comfy.ldm.modules.attention import optimized_attention
+from comfy.ldm.modules.attention import attention_pytorch, optimized_attention
 from comfy.model_patcher import ModelPatcher
 from comfy_extras.nodes_attention_multiply import UNetSelfAttentionMultiply
 from comfy_extras.nodes_hypernetwork import HypernetworkLoader
 from comfy_extras.nodes_hypertile import HyperTile
 from comfy_extras.nodes_tomesd import TomePatchModel
+from support import other_attention
 from support.unets import build_unet
 from token_merge.nodes.hooks.attention import backend
 from torch import Tensor
@@ -23,12 +24,12 @@ from ..files import save
 from ..kinds import EVERY_KIND, UNETS, call_larger_unet, make_unet
 from ..other import Limit, Other, run_node
 
-OVERRIDE = "optimized_attention_override"
+SAGE = "Patch Sage Attention KJ"
 SAGE_SIZES = (64, 128)
-NO_WINDOW = Limit(
+IN_PLACE = Limit(
     "works in part",
-    "local_window is left out: another node sets the attention function",
-    "keys are reduced without a local window, which the other's attention could not compute",
+    "in local windows in place of another node",
+    "a local window that the user sets is computed in place of the other's attention",
     modes=("local window",),
 )
 NO_WEIGHTS = Limit(
@@ -60,25 +61,18 @@ CROSS_ATTENTION = Limit(
 )
 
 
-def override(model: ModelPatcher, attend: Any) -> ModelPatcher:
-    clone = model.clone()
-    clone.model_options["transformer_options"][OVERRIDE] = attend
-    return clone
-
-
-def attend_as_before(attention: Any, *args: Any, **kwargs: Any) -> Tensor:
-    return attention(*args, **kwargs)
-
-
 def attend_as_sage(
-    attention: Any, q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **options: Any
+    q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Any = None, **options: Any
 ) -> Tensor:
     """Takes what SageAttention's kernels take, with an error near theirs."""
     channels = q.shape[-1] if options.get("skip_reshape") else q.shape[-1] // heads
     assert channels in SAGE_SIZES, f"it was given heads of {channels} channels"
     assert mask is None, "it was given a mask"
     step = 2.0 ** (k.abs().amax().log2().floor() - 7)
-    return attention(q, (k / step).round() * step, v, heads, mask, **options)
+    return attention_pytorch(q, (k / step).round() * step, v, heads, mask, **options)
+
+
+patch_sage = partial(other_attention.patch_sage, attend=attend_as_sage)
 
 
 @contextmanager
@@ -158,19 +152,19 @@ OTHERS = (
     Other(
         "an attention override that changes nothing",
         EVERY_KIND,
-        partial(override, attend=attend_as_before),
+        other_attention.patch_unknown,
         changes_picture=False,
-        limits=(NO_WINDOW,),
+        limits=(IN_PLACE,),
     ),
     *(
         Other(
-            "an attention override that takes what SageAttention takes",
+            SAGE,
             (kind,),
-            partial(override, attend=attend_as_sage),
+            patch_sage,
             build=build,
             situation=as_on_a_gpu,
             most_error=WITHOUT_WEIGHTS,
-            limits=(NO_WINDOW, NO_WEIGHTS),
+            limits=(NO_WEIGHTS,),
         )
         for kind, build in (
             ("SD 1.5", partial(build_unet, "SD15 wide")),

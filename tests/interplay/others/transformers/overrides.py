@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from support.small_models import SmallModel
 from support.small_models.image_settings import FLUX as FLUX_SETTINGS
@@ -13,7 +12,7 @@ from support.small_models.videos import FLAT
 
 from ...kinds import FLUX, WAN
 from ...other import Limit, Other
-from ..attention import NO_WINDOW, WITHOUT_WEIGHTS, as_on_a_gpu, attend_as_sage, override
+from ..attention import SAGE, WITHOUT_WEIGHTS, as_on_a_gpu, patch_sage
 
 WIDE = {
     "Flux": SmallModel(
@@ -35,17 +34,24 @@ NOT_WEIGHED = Limit(
     "proportional_attention is left out where another node",
     "the keys that remain are not weighed by how many they stand for: it takes no mask",
 )
+WINDOWS_ALONE = Limit(
+    "works in part",
+    "in local windows beside SageAttention",
+    "every attention of this model is computed in local windows, beside which it has no effect",
+    modes=("local window",),
+    hides_other=True,
+)
 SAGE_LIMITS = {
-    "Flux": (NOT_WEIGHED,),
+    "Flux": (WINDOWS_ALONE, NOT_WEIGHED),
     # Without a prompt beside the picture, keys that all stand for as many tokens need no weights.
-    "Wan": (replace(NOT_WEIGHED, modes=("merged keys",)), NO_WINDOW),
+    "Wan": (replace(NOT_WEIGHED, modes=("merged keys",)),),
 }
 OTHERS = (
     *(
         Other(
-            "an attention override that takes what SageAttention takes",
+            SAGE,
             (kind,),
-            partial(override, attend=attend_as_sage),
+            patch_sage,
             build=family.build,
             situation=as_on_a_gpu,
             # Without its window, too: an error of 0.17 instead of 0.05 on Flux.

@@ -1,0 +1,144 @@
+"""Attention that other nodes put in place of ComfyUI's is told apart by what it is known to do."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+import torch
+from comfy.ldm.modules import attention
+from comfy.model_patcher import ModelPatcher
+from support import other_attention as others
+from support.small_models import VIDEOS, SampleRequest
+from token_merge.nodes.hooks.attention.overrides import identify
+from torch import nn
+
+(WAN,) = (family for family in VIDEOS if family.name == "Wan 2.1 T2V")
+RUN = SampleRequest.with_tokens(WAN, 16, 16, steps=2)
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def setter(monkeypatch):
+    """ComfyUI's ``set_model_optimized_attention``, or a stand-in where it has none yet."""
+    if not hasattr(ModelPatcher, "set_model_optimized_attention"):
+        made = others.set_model_optimized_attention
+        monkeypatch.setattr(ModelPatcher, made.__name__, made, raising=False)
+
+
+def read(model):
+    override = model.model_options["transformer_options"][others.OVERRIDE]
+    found = identify(override, CPU, torch.float32)
+    return found.name, found.like
+
+
+@pytest.mark.parametrize(
+    ("patch", "known"),
+    [
+        (others.patch_sage, ("SageAttention (KJNodes)", "sageattn")),
+        (others.patch_sparse, ("Model Sparse Attention", "")),
+        (others.patch_gate, ("ComfyUI-Gate", "")),
+        (others.patch_unknown, ("another node", "")),
+    ],
+)
+def test_an_override_is_known_by_its_source(patch, known):
+    assert read(patch(WAN.build())) == known
+
+
+def test_the_function_of_model_attention_backend_is_read_from_it(setter):
+    model = WAN.build()
+    known = read(others.patch_backend(model, attention.attention_pytorch))
+    assert known == ("Model Attention Backend", "attention_pytorch")
+    known = read(others.patch_backend(model, others.make_comfy_kitchen()))
+    assert known == ("Model Attention Backend", "attention_comfy_kitchen_int8")
+    assert read(others.patch_backend(model, lambda *args, **kwargs: None))[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (lambda q, *_, **__: q, "was off by"),
+        (lambda q, *_, **__: q[:, :1], "gave an output of shape"),
+        (Mock(side_effect=RuntimeError("no kernel")), "failed on random tensors (no kernel)"),
+    ],
+)
+def test_a_backend_that_does_not_compute_attention_is_an_error_in_the_log(kernel, reason, messages):
+    model = others.patch_sage(WAN.build(), kernel)
+    assert read(model) == read(model) == ("SageAttention (KJNodes)", "")
+    (said,) = messages()
+    assert said.startswith(f"SageAttention (KJNodes) is treated as unknown: it {reason}")
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_windows_stay_beside_a_backend_which_computes_the_rest(order, token_downsample, messages):
+    kernel = Mock(side_effect=others.attend_in_int8)
+    both = put(order, token_downsample, lambda model: others.patch_sage(model, kernel))
+    RUN.sample(both, WAN)
+    (said,) = messages()
+    assert said.endswith("keys, in local windows beside SageAttention (KJNodes).")
+    lengths = {call.args[1].shape[-2] for call in kernel.call_args_list}
+    assert lengths == {128, RUN.text}, "it was tried once, and then got cross-attention alone"
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+@pytest.mark.parametrize("node", ["token_merge", "token_downsample"])
+def test_an_algorithm_has_its_layers_for_itself(order, node, request, messages):
+    node = request.getfixturevalue(node)
+    picture = RUN.sample(put(order, node, others.patch_sparse), WAN)
+    assert torch.equal(picture, RUN.sample(others.patch_sparse(WAN.build()), WAN))
+    assert "Model Sparse Attention computes its attention; use one of the two" in messages()[0]
+
+
+def test_without_windows_keys_get_their_weights_where_a_backend_takes_a_mask(
+    setter, token_merge, messages
+):
+    model = others.patch_backend(WAN.build(), others.make_comfy_kitchen())
+    RUN.sample(token_merge(model, target="queries, keys and values"), WAN)
+    assert not any("proportional_attention" in said for said in messages())
+
+
+def put(order, ours, other):
+    model = WAN.build()
+    return ours(other(model)) if order == "before" else other(ours(model))
+
+
+class ComfyAttention(nn.Module):
+    """As in newer versions of ComfyUI: what a checkpoint asks for in a layer."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+
+@pytest.fixture
+def prefer(monkeypatch):
+    """Let the blocks of a model ask for functions in turn."""
+
+    def ask(model, *functions):
+        for number, block in enumerate(model.model.diffusion_model.blocks):
+            layer = ComfyAttention(functions[number % len(functions)])
+            monkeypatch.setattr(block, "comfy_attention", layer, raising=False)
+        return model
+
+    return ask
+
+
+def test_the_attention_that_a_checkpoint_asks_for_computes_what_is_not_reduced(
+    prefer, token_downsample, messages
+):
+    kernel = Mock(side_effect=others.attend_in_int8)
+    model = prefer(WAN.build(), kernel)
+    RUN.sample(token_downsample(model, end_percent=0.3), WAN)
+    blocks = len(model.model.diffusion_model.blocks)
+    # Both kinds of attention in the second step, cross-attention alone in the first.
+    assert kernel.call_count == 3 * blocks
+    assert len(messages()) == 1
+
+
+def test_a_checkpoint_that_asks_for_several_gets_comfyuis_and_the_node_says_so(
+    prefer, token_downsample, messages
+):
+    kernel = Mock(side_effect=others.attend_in_int8)
+    RUN.sample(token_downsample(prefer(WAN.build(), kernel, None)), WAN)
+    assert not kernel.called
+    assert any("the attention that the checkpoint asks for" in said for said in messages())
