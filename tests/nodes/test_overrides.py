@@ -80,6 +80,21 @@ def test_windows_stay_beside_a_backend_which_computes_the_rest(order, token_down
     assert lengths == {128, RUN.text}, "it was tried once, and then got cross-attention alone"
 
 
+def use_comfy_kitchen(model):
+    return others.patch_backend(model, others.make_comfy_kitchen())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [others.patch_sage, use_comfy_kitchen, others.patch_gate, others.patch_unknown],
+)
+@pytest.mark.parametrize("node", ["token_merge", "token_downsample"])
+def test_both_orders_of_the_nodes_give_the_same_picture(other, node, setter, request):
+    node = request.getfixturevalue(node)
+    pictures = [RUN.sample(put(order, node, other), WAN) for order in ("before", "after")]
+    assert torch.equal(*pictures)
+
+
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("node", ["token_merge", "token_downsample"])
 def test_an_algorithm_has_its_layers_for_itself(order, node, request, messages):

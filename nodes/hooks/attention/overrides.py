@@ -48,6 +48,8 @@ class Override:
         return bool(self.like)
 
 
+HALF = (torch.float16, torch.bfloat16)
+
 MOST_ERROR = 0.25
 """Of a backend on random tensors, relative to the output. Kernels of 4 bits reach about 0.1; what
 is not attention is off by about 1."""
@@ -58,7 +60,8 @@ def find_override(inputs: ModelInputs) -> Override | None:
     function = inputs.options.get(OVERRIDE_KEY)
     if function is None:
         return None
-    return identify(function, inputs.latent.device, inputs.base_model.get_dtype_inference())
+    dtype = inputs.base_model.get_dtype_inference()
+    return identify(function, inputs.latent.device, dtype if dtype in HALF else torch.float32)
 
 
 def identify(function: Attention, device: torch.device, dtype: torch.dtype) -> Override:
