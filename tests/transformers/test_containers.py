@@ -6,14 +6,19 @@ Stand-ins do what ``comfy/ldm/modules/attention.py`` does there: this ComfyUI ma
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 
 import comfy.ldm.modules.attention as comfy_attention
 import comfy.ldm.wan.model
 import pytest
 import torch
+from support.comfyui_version import needs_comfyui
 from support.other_attention import OVERRIDE, attend_in_int8, patch_backend
 from support.other_attention import set_model_optimized_attention as set_attention
+from support.our_kernels import take_here
 from support.small_models import VIDEOS, SampleRequest
+
+from benchmarks.speed.memory import peak_memory
 
 (WAN,) = (family for family in VIDEOS if family.name == "Wan 2.1 T2V")
 RUN = SampleRequest.with_tokens(WAN, 16, 16, steps=1)
@@ -128,3 +133,51 @@ def test_a_backend_of_another_node_gets_containers_where_it_takes_them(
     RUN.sample(token_downsample(model, factor=1, max_tokens=1024), WAN)
     # It was tried once with tensors before.
     assert kernel.alive[1:] == [0] * 2 * count_blocks()
+
+
+@needs_comfyui("0.33.0", "containers")
+@pytest.mark.parametrize("node", ["token_downsample", "token_merge"])
+def test_a_model_that_hands_containers_over_takes_no_more_memory_with_our_nodes(
+    node, request, monkeypatch
+):
+    """As on a GPU: our kernels read keys where they lie. A processor only launches them here."""
+    (small,) = (family for family in VIDEOS if family.name == "MiniMax H3")
+    family = replace(small, settings={**small.settings, **WIDE})
+    run = SampleRequest.with_tokens(family, 16, 16, steps=1)
+    take_here(monkeypatch, "windows.attend", single_precision=True)
+    for module in ("windows", "attention"):
+        monkeypatch.setattr(f"token_merge.nodes.kernels.{module}.attention_triton", NoKernels())
+    for module in ("comfy.ldm.minimax.model", "comfy.ldm.modules.attention"):
+        attend = comfy_attention.attention_pytorch
+        monkeypatch.setattr(f"{module}.optimized_attention", attend)
+    model = family.build()
+    assert measure(run, request.getfixturevalue(node)(model), family) <= measure(run, model, family)
+
+
+WIDE = {
+    "hidden_size": 1024,
+    "num_layers": 1,
+    "num_attention_heads": 8,
+    "attention_head_dim": 128,
+    "ffn_hidden_size": 2048,
+    "rope_inv_freq_len": 16,
+}
+"""Channels as in the real model: beside few of them the numbers of the keys would weigh much."""
+
+
+class NoKernels:
+    """Kernels that compute nothing, and hold none of their arguments."""
+
+    def __getattr__(self, name):
+        return self
+
+    def __getitem__(self, size):
+        return lambda *_, **__: None
+
+
+def measure(run, model, family):
+    """Bytes at the peak of a run, after one in which what is kept was made."""
+    run.sample(model, family)
+    with peak_memory(torch.device("cpu")) as peak:
+        run.sample(model, family)
+    return peak.bytes
