@@ -15,7 +15,7 @@ OF_A_RUN = frozenset(
         *("Destinations", "DrawnKeys", "MergedQueries", "Sequence"),
     }
 )
-"""These are classes of the pack. What is kept for a grid, in caches of limited length, is not among
+"""These are classes of the pack. What is kept for a grid, in a store of limited size, is not among
 them."""
 
 ROOMS = (".tome_core.", ".nodes.hooks.")

@@ -4,6 +4,7 @@ from comfy_api.latest import ComfyExtension, io
 from typing_extensions import override
 
 from .compare import TokenReductionCompare
+from .hooks.run.kept_tensors import enter_pause
 from .kernels import enter_kernels
 from .token_downsample import TokenDownsample, TokenDownsampleAdvanced, register_replacement
 from .token_merge import TokenMerge, TokenMergeAdvanced
@@ -32,3 +33,4 @@ async def comfy_entrypoint() -> TokenMergeExtension:
 
 
 enter_kernels()
+enter_pause()

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 CORE = (
+    ".constant_store",
     ".checks .constants .faster_forms",
     ".schedule .tokens",
     ".settings .grid .draws",

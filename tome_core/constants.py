@@ -1,18 +1,52 @@
-"""Constants of a grid and a device: computed once, and kept for all calls, layers and runs."""
+"""Constants of a grid and a device: computed once, and kept for all calls, layers and runs.
+
+No other tensor of ours outlives the block of the model in which it was made, but for the logs of
+constant sizes (``find_log_sizes``), which are made in the same way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import wraps
+from threading import local
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+
+from .constant_store import ConstantStore
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST_KEPT = 64
-"""So many values of one function are kept at a time."""
+STORE = ConstantStore(most_bytes=2**26, most_values=2**12)
+"""This is the store of all constants. One grid of Wan at 720p with a local window holds 40 MiB."""
+
+PAUSES: list[Callable[[], AbstractContextManager[Any]]] = []
+"""In these contexts what outlives a block is made and freed. The package that knows what runs
+enters them here."""
+
+_thread = local()
+
+
+@contextmanager
+def apart_from_block() -> Iterator[None]:
+    """What is made or freed within is not of the block that runs: it outlives it, or comes once.
+
+    ComfyUI may record what a block allocates and expect the same of the next block. A pause of its
+    record cannot hold another one, so this enters them once, however deep constants are nested.
+    """
+    if getattr(_thread, "paused", False):
+        yield
+        return
+    _thread.paused = True
+    try:
+        with ExitStack() as pauses:
+            for pause in PAUSES:
+                pauses.enter_context(pause())
+            yield
+    finally:
+        _thread.paused = False
 
 
 def constant(make: Callable[P, R]) -> Callable[P, R]:
@@ -21,4 +55,22 @@ def constant(make: Callable[P, R]) -> Callable[P, R]:
     Nobody may write to the tensors that are returned. They are made outside of inference mode, so
     that training can read them too.
     """
-    return lru_cache(maxsize=MOST_KEPT)(torch.inference_mode(False)(make))  # type: ignore[return-value]
+    compute = torch.inference_mode(False)(make)
+
+    @wraps(make)
+    def find(*args: P.args, **kwargs: P.kwargs) -> R:
+        key = (make, args, *kwargs.items())
+        kept = STORE.find(key)
+        if kept is not None:
+            known: R = kept.value
+            return known
+        with apart_from_block():
+            return STORE.keep(key, compute(*args, **kwargs))
+
+    return find
+
+
+def forget_constants() -> None:
+    """Free the memory of all that nobody else holds."""
+    with apart_from_block():
+        STORE.empty()

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...tome_core.constants import apart_from_block
+
 LEAST_CAPABILITY = (8, 0)
 """It is that of the first NVIDIA GPUs that compute in bfloat16, and hold what the kernels need
 beside a processor."""
@@ -19,13 +21,15 @@ which of two that are equally similar is merged."""
 
 
 @lru_cache(maxsize=64)
+@apart_from_block()
 def why_unusable(
     kernel: str, device: torch.device, dtype: torch.dtype = torch.float16, *shape: int
 ) -> str:
     """Why a kernel does not run on a device with tensors like these, empty where it does.
 
     It is tried once, on few tokens: a driver, a compiler or the installed Triton may not do what it
-    needs.
+    needs. This is at the first attention call, since no model tells before for which channels and
+    type a kernel will be compiled; but apart from what the block that runs allocates.
 
     Args:
         kernel: the module here that has it, and ``try_out``.

@@ -16,6 +16,7 @@ from token_merge.tome_core import (
     TokenGrid,
 )
 from token_merge.tome_core import layer as layers
+from token_merge.tome_core.constants import forget_constants
 
 GPU = torch.device("cuda", 5)
 SD15, SDXL = 320, 640
@@ -29,10 +30,10 @@ def gpu(monkeypatch):
         of_gpu = SimpleNamespace(multi_processor_count=processors, major=major, minor=minor)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: of_gpu)
-        layers._compare_with_h100.cache_clear()
+        forget_constants()
 
     yield put
-    layers._compare_with_h100.cache_clear()
+    forget_constants()
 
 
 def layer_of(side, channels, device=GPU):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from token_merge.nodes.kernels import kernel_table
 from token_merge.nodes.kernels import usable as trial
 from token_merge.nodes.kernels.usable import is_alike, why_unusable
+from token_merge.tome_core import constants
 from token_merge.tome_core.faster_forms import FORMS, find_form, why_unavailable
 from token_merge.tome_core.windows import Strips
 
@@ -57,6 +59,27 @@ def test_a_kernel_is_tried_once_for_each_device_type_and_shape(gpus):
     for case in 2 * cases:
         assert why_unusable("windows", *case) == ""
     assert kernel.trials == cases
+
+
+def test_a_kernel_is_tried_apart_from_the_block_that_asks(gpus, monkeypatch):
+    """Else ComfyUI would find other allocations in the first block than in those after it."""
+    pauses, during = [], []
+
+    class Watched(Kernel):
+        def try_out(self, *given):
+            during.append(len(pauses))
+            return super().try_out(*given)
+
+    @contextmanager
+    def pause():
+        pauses.append("begins")
+        yield
+        pauses.clear()
+
+    monkeypatch.setattr(constants, "PAUSES", [pause])
+    gpus(Watched())
+    assert why_unusable("windows", GPU) == ""
+    assert during == [1] and not pauses
 
 
 def fail(*_):

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ..constants import apart_from_block
+
 ALIGNMENT = 8
 """Head channels are padded to a multiple of this, which PyTorch's fused kernels ask for.
 
@@ -28,7 +30,8 @@ def find_log_sizes(sizes: Tensor) -> Tensor:
     """log s, computed once for each tensor of sizes; on a GPU it is a launch. Nobody changes it."""
     found: Tensor | None = _logs.get(sizes)
     if found is None:
-        found = _logs[sizes] = sizes.log()
+        with apart_from_block():  # constant sizes outlive the block, and then their logs do
+            found = _logs[sizes] = sizes.log()
     return found
 
 

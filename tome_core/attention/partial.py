@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..constants import apart_from_block
+
 MASKED = torch.finfo(torch.bfloat16).min / 2
 """It is added to the scores of keys that are not read, see ``find_masked``. It is finite, because a
 query may read no key of a part. Its output of that part then means nothing, and joining gives it
@@ -62,6 +64,7 @@ def choose_kernel(q: Tensor, v: Tensor, bias: Tensor | None) -> Kernel:
 
 
 @lru_cache(maxsize=32)
+@apart_from_block()
 def has_flash(device: torch.device, dtype: torch.dtype, channels: int) -> bool:
     """Whether a GPU has the kernel that ``attend_part_by_flash`` calls, for tensors like these.
 
@@ -77,6 +80,7 @@ def has_flash(device: torch.device, dtype: torch.dtype, channels: int) -> bool:
 
 
 @lru_cache(maxsize=32)
+@apart_from_block()
 def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether a GPU has the kernel that ``attend_part_on_cuda`` calls, for tensors of this type.
 
