@@ -89,9 +89,9 @@ class SettingsStack:
         return frozenset().union(*found)
 
     def explain_idle(self, settings: Settings) -> str:
-        """Why a run in which they reduced and skipped no layer had none to reduce."""
+        """Why they reduce no layer of the model in any step, empty where they do."""
         if self.find_all_targets(settings):
-            return f"none of its steps lies in {settings.percent_range} of the schedule"
+            return ""
         if not self.resolutions:
             return "this model has no self-attention"
         finest, *coarser = self.resolutions

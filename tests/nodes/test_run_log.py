@@ -1,6 +1,11 @@
 """What a user reads in the console: once per run, never nothing."""
 
+import comfy.sample
+import comfy.samplers
 import pytest
+import torch
+from comfy.patcher_extension import WrappersMP
+from support.unet_sampling import draw_prompts
 
 
 def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
@@ -47,6 +52,57 @@ def test_of_two_nodes_the_idle_one_says_why(unet, token_merge, denoise, messages
     did, idle = messages()
     assert "3 layers: 256 tokens" in did
     assert "none of its steps lies in 99.8% to 99.9% of the schedule" in idle
+
+
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
+@pytest.mark.parametrize(("empty", "cfg"), [("both", 4.0), ("the positive one", 1.0)])
+def test_a_run_without_conditioning_says_so(name, empty, cfg, unet, token_merge, messages):
+    _, negative = draw_prompts(torch.Generator())
+    given = ([], [] if empty == "both" else negative)
+    sample_custom(token_merge(unet(name)), torch.tensor([14.0, 5.0, 0.0]), cfg, *given)
+    assert messages() == [
+        "Token Merge: no layer was reduced in this run: the positive conditioning is empty, so "
+        "ComfyUI did not call the model."
+    ]
+
+
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
+def test_a_schedule_of_one_noise_level_says_so(name, unet, token_merge, messages):
+    given = draw_prompts(torch.Generator())
+    sample_custom(token_merge(unet(name)), torch.tensor([14.0]), 4.0, *given)
+    assert messages() == [
+        "Token Merge: no layer was reduced in this run: the schedule has a single noise level, so "
+        "the run had no steps."
+    ]
+
+
+def sample_custom(model, sigmas, cfg, positive, negative):
+    """As ComfyUI's SamplerCustom, without noise."""
+    latent = torch.zeros(1, 4, 16, 16)
+    sampler = comfy.samplers.sampler_object("euler")
+    given = model, latent, cfg, sampler, sigmas, positive, negative, latent
+    return comfy.sample.sample_custom(*given, disable_pbar=True, seed=0)
+
+
+def test_attention_that_another_node_computes_is_said(flux, token_merge, denoise, messages):
+    """Its wrapper comes after ours in each call, as those of several packs do."""
+
+    def compute(attention, *args, **kwargs):
+        return attention(*args, **kwargs)
+
+    def replace_attention(executor, *args, **kwargs):
+        given = (*args, *kwargs.values())
+        options = next(each for each in given if isinstance(each, dict) and "wrappers" in each)
+        options["optimized_attention_override"] = compute
+        return executor(*args, **kwargs)
+
+    model = token_merge(flux)
+    model.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "another node", replace_attention)
+    denoise(model)
+    assert messages() == [
+        "Token Merge: no layer was reduced in this run: in its steps another node computed the "
+        "model's attention, or none was computed."
+    ]
 
 
 def test_a_picture_of_one_row_steps_aside_with_the_reason(unet, token_merge, denoise, messages):

@@ -43,7 +43,8 @@ def report_end(attached: Attached, run: Run) -> None:
     for node in attached.stack.nodes:
         settings, name = node.settings, node.settings.node_name
         done = run.report.list_done(settings)
-        idle = run.report.explain_idle(settings, attached.stack.explain_idle(settings))
+        otherwise = attached.stack.explain_idle(settings) or run.explain_idle(settings)
+        idle = run.report.explain_idle(settings, otherwise)
         remarks = _list_remarks(attached, settings)
         left = [*run.report.list_left(settings), *remarks, *filter(None, [idle])]
         for line in done:

@@ -36,24 +36,42 @@ class Run:
 
     Args:
         sigmas: its noise levels, descending.
+        prompted: whether there is a positive conditioning.
         report: what was reduced and skipped so far.
         reported_at: when the nodes last showed what was done, or when the run began.
         prediction: number of the sampler's request for a prediction. The model may be called
             several times for one.
         draw_index: of the draws.
         ranges: the percent ranges of the settings, as noise levels.
+        called: whether the model was called.
+        acted: the settings whose percent range held the noise level of a call.
         unreduced: see ``ModelCall.find_unreduced``.
         preferred: by model, see ``find_preferred``.
     """
 
     sigmas: tuple[float, ...]
+    prompted: bool = True
     report: RunReport = field(default_factory=RunReport)
     reported_at: float = field(default_factory=time.monotonic)
     prediction: int = 0
     draw_index: DrawIndex = field(default_factory=DrawIndex)
     ranges: dict[PercentRange, SigmaRange] = field(default_factory=dict)
+    called: bool = False
+    acted: set[Settings] = field(default_factory=set)
     unreduced: dict[Hashable, set[Hashable]] = field(default_factory=dict)
     preferred: dict[int, Callable[..., Tensor] | None] = field(default_factory=dict)
+
+    def explain_idle(self, settings: Settings) -> str:
+        """Why no layer came to these settings, which could reduce some and skipped none."""
+        if not self.called:
+            if len(self.sigmas) < 2:
+                return "the schedule has a single noise level, so the run had no steps"
+            if not self.prompted:
+                return "the positive conditioning is empty, so ComfyUI did not call the model"
+            return "the sampler did not call the model"
+        if settings not in self.acted:
+            return f"none of its steps lies in {settings.percent_range} of the schedule"
+        return "in its steps another node computed the model's attention, or none was computed"
 
 
 @dataclass(frozen=True, eq=False)

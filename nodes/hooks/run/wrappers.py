@@ -49,7 +49,8 @@ def wrap_run(
     levels = sigmas.cpu()
     long_steps = find_long_steps(sigma_to_half_log_snr(levels, sampling).tolist())
     draw_index = DrawIndex(long_steps, _count_steps_before(levels.tolist(), sampling))
-    run = Run(tuple(levels.tolist()), draw_index=draw_index)
+    prompted = bool(guider.conds.get("positive", True))
+    run = Run(tuple(levels.tolist()), prompted, draw_index=draw_index)
     options[KEY] = replace(attached, run=run)
     try:
         samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
@@ -132,6 +133,8 @@ def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -
         for each in stack.settings
         if sigma is None or each.percent_range.is_whole or sigma in run.ranges[each.percent_range]
     )
+    run.called = True
+    run.acted.update(active)
     step = None if sigma is None else find_step(sigma, run.sigmas)
     return ModelCall(
         stack=stack,
