@@ -21,6 +21,9 @@ CLEAR = 0.02
 """A speed-up closer to 1 than this cannot be told from chance by two rounds."""
 STEADY = 1.2
 """Rounds whose speed-ups differ by more than this factor do not agree."""
+CONSTANT = 1e-5
+"""A latent whose values differ by at most this share of the largest one is constant but for
+rounding."""
 PACK = Path(__file__).parents[2]
 
 
@@ -29,6 +32,8 @@ def describe_results(unpatched: Rounds, patched: Rounds) -> list[str]:
 
     The verdict comes first, since a node shows few lines at once.
     """
+    if not unpatched[0].sampled:
+        return ["Nothing was compared: with denoise 0 no step is sampled, and no model runs"]
     return [
         *_describe_speed(unpatched, patched),
         f"Difference of the latents: {_describe_difference(unpatched, patched)}",
@@ -101,13 +106,18 @@ def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:
         return "not comparable, the sizes differ"
     if all(map(torch.equal, before, after)):
         return "identical"
-    return " and ".join(map(_describe_psnr, map(measure_psnr, after, before)))
+    return " and ".join(map(_describe_psnr, after, before))
 
 
-def _describe_psnr(psnr: float) -> str:
+def _describe_psnr(result: Tensor, original: Tensor) -> str:
+    psnr = measure_psnr(result, original)
     if math.isnan(psnr):
         return "not comparable, some values are not numbers"
-    return "identical" if math.isinf(psnr) else f"PSNR {psnr:.1f} dB"
+    if psnr == math.inf:
+        return "identical"
+    if original.max() - original.min() <= CONSTANT * max(original.abs().max(), result.abs().max()):
+        return "no PSNR, all values of the original model's latent are equal but for rounding"
+    return f"PSNR {psnr:.1f} dB"
 
 
 def _describe_memory(unpatched: Rounds, patched: Rounds) -> str:

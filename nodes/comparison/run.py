@@ -57,12 +57,14 @@ class Run:
         seconds: the time of each step but the first.
         peak_memory: the number of bytes, or None on a device where it is not measured.
         lines: pairs of the name of one of our nodes on the model and what it did.
+        sampled: not with denoise 0, where ComfyUI returns the latent as it came in.
     """
 
     latent: Latent
     seconds: tuple[float, ...]
     peak_memory: int | None = None
     lines: tuple[tuple[str, str], ...] = ()
+    sampled: bool = True
 
 
 Rounds = tuple[Run, Run]
@@ -163,6 +165,7 @@ def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
         forget_peak(clone.load_device)
         latent = sample(clone, sampling, watch_steps(show_step, seconds))
         lines = summaries[-1].lines if summaries else ()
-        return Run(latent, tuple(seconds), read_peak(clone.load_device), lines)
+        sampled = sampling.denoise > 0
+        return Run(latent, tuple(seconds), read_peak(clone.load_device), lines, sampled)
 
     return run

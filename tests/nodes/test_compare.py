@@ -198,9 +198,20 @@ def test_an_input_that_the_node_lacks_is_refused_by_name(unet):
         compare(unet("SD15"), unet("SD15"), no_such_input=1)
 
 
-def test_nothing_to_denoise_is_no_error(unet):
-    outputs = compare(unet("SD15"), unet("SD15"), denoise=0.0)
-    assert "Speed was not measured" in outputs["report"]
+def test_nothing_to_denoise_is_no_error_and_said(unet, token_merge):
+    outputs = compare(unet("SD15"), token_merge(unet("SD15")), denoise=0.0)
+    verdict = "Nothing was compared: with denoise 0 no step is sampled, and no model runs\n"
+    assert outputs["report"].startswith(verdict)
+    assert "none of the nodes" not in outputs["report"]
+    assert torch.equal(outputs["plain"]["samples"], torch.zeros(1, 4, 16, 16))
+
+
+def test_a_latent_that_the_original_model_makes_constant_gives_no_psnr(unet):
+    """What is left of the last step differs by rounding alone."""
+    original = unet("SD15").clone()
+    original.set_model_sampler_post_cfg_function(lambda args: torch.full_like(args["denoised"], 3))
+    outputs = compare(original, unet("SD15"))
+    assert "Difference of the latents: no PSNR, all values of the original" in outputs["report"]
 
 
 def test_results_of_different_sizes_are_not_compared(unet):

@@ -63,6 +63,20 @@ def test_the_difference_of_the_results_is_told(result, said):
     assert f"Difference of the latents: {said}" in lines
 
 
+@pytest.mark.parametrize("unpatched", [torch.full_like(RESULT, 0.3), torch.zeros_like(RESULT)])
+@pytest.mark.parametrize("rounding", [0.0, 1e-7])
+def test_a_constant_latent_has_no_range_to_compare_with(unpatched, rounding):
+    unpatched = unpatched + rounding * RESULT
+    lines = describe_results(model([[1.0]] * 2, unpatched), model([[1.0]] * 2))
+    (said,) = (line for line in lines if "Difference" in line)
+    assert "no PSNR, all values of the original model's latent are equal but for rounding" in said
+
+
+def test_a_small_latent_is_not_constant():
+    lines = describe_results(model([[1.0]] * 2, RESULT * 1e-7), model([[1.0]] * 2, RESULT * 2e-7))
+    assert any("PSNR" in line and "dB" in line for line in lines)
+
+
 def test_peak_memory_is_told_where_it_was_measured():
     lines = describe_results(model([[1.0]] * 2, peak=2**32), model([[1.0]] * 2, peak=2**31))
     assert "Peak memory: unpatched 4.00 GiB, patched 2.00 GiB, 50%" in lines
