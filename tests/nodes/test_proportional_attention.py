@@ -110,6 +110,6 @@ def test_an_attention_function_of_another_node_gets_no_more_channels(
     options = model.model_options["transformer_options"]
     options["optimized_attention_override"] = of_another_node
     with caplog.at_level(logging.INFO, logger="token_merge"):
-        denoise(token_merge(model))
+        denoise(token_merge(model, local_window="off"))
     assert channels == {16}
     assert "proportional_attention is left out where another node" in caplog.text

@@ -84,12 +84,12 @@ def refuse_masks():
 
 
 def take_two_head_sizes(sizes):
-    def attention_comfy_kitchen_int8(q, k, v, heads, mask=None, skip_reshape=False, **kwargs):
+    def attention3_sage(q, k, v, heads, mask=None, skip_reshape=False, **kwargs):
         assert mask is None
         assert (q.shape[-1] if skip_reshape else q.shape[-1] // heads) in sizes
         return attention.attention_pytorch(q, k, v, heads, skip_reshape=skip_reshape, **kwargs)
 
-    return attention.wrap_attn(attention_comfy_kitchen_int8)
+    return attention.wrap_attn(attention3_sage)
 
 
 UNWEIGHED = {
