@@ -11,7 +11,7 @@ from comfy.model_patcher import ModelPatcher
 
 from ...tome_core.plan import Skipped
 from ...tome_core.settings import Settings
-from .run.kept_tensors import give_back_after, give_back_with
+from .run.kept_tensors import give_back_with
 from .run.node_text import write_on_node
 from .run.report import RunSummary
 from .run.state import KEY, Architecture, Attached
@@ -51,7 +51,6 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
         add_wrappers(clone)
         give_back_with(clone)
     stack = attached.stack.add(AppliedNode(settings, node_id))
-    give_back_after(stack)
     options[KEY] = replace(attached, stack=stack)
     attached.architecture.patch(clone, stack)
     return clone

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
-
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import CallbacksMP
 
 from ....tome_core.constants import PAUSES, forget_constants
-from ..settings_stack import SettingsStack
 from .state import KEY
 
 
@@ -25,19 +22,14 @@ def enter_pause() -> None:
     PAUSES.append(pause_malloc_graph)
 
 
-def give_back(model: ModelPatcher, unpatch_all: bool) -> None:
-    """Where ComfyUI unloads ``model``, or has another clone of it in its place."""
-    forget_constants()
-
-
 def give_back_with(model: ModelPatcher) -> None:
-    """Keep no tensors once ``model`` or a clone of it is unloaded."""
-    model.add_callback_with_key(CallbacksMP.ON_DETACH, KEY, give_back)
+    """Keep no tensors once ComfyUI unloads ``model`` or a clone of it.
 
-
-def give_back_after(stack: SettingsStack) -> None:
-    """Keep no tensors once no model has these settings.
-
-    Its clone may be gone when ComfyUI unloads the model, which then knows nothing of us.
+    Also where it has another clone in its place, or drops the last reference to one: what it
+    unloads later may know nothing of us.
     """
-    weakref.finalize(stack, forget_constants).atexit = False
+    model.add_callback_with_key(CallbacksMP.ON_DETACH, KEY, _give_back)
+
+
+def _give_back(model: ModelPatcher, unpatch_all: bool) -> None:
+    forget_constants()
