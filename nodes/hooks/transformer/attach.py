@@ -16,7 +16,7 @@ from ..attention.preferred import find_preferred
 from ..run.state import ModelCall, ModelInputs, add_call
 from ..settings_stack import SettingsStack
 from .attention import attend
-from .call import TransformerCall
+from .call import TransformerCall, watch_prompt
 from .families import Family
 from .sequence import read_layout
 
@@ -56,4 +56,5 @@ class Transformer:
             unreduced=call.find_unreduced(inputs.latent.device, override and override.name, layout),
         )
         # In every step, active or not: a compiled model keeps what it saw first.
-        yield {**add_call(inputs.options, transformer_call), OVERRIDE_KEY: attend}
+        options = watch_prompt(add_call(inputs.options, transformer_call))
+        yield {**options, OVERRIDE_KEY: attend}

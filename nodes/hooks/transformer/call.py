@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ....tome_core.grid import Stream
 from ....tome_core.plan import Skipped
 from ..attention.call import Attention, Container, peek
 from ..attention.overrides import Override
-from ..run.state import ModelCall
+from ..run.state import ModelCall, find_call
 from .sequence import REFERENCES_KEY, SequenceLayout
 
 BLOCK_KEY = "block_index"
 """ComfyUI's models tell under this key which block is running."""
+INPUT_PATCHES = "post_input"
+"""Such patches may put tokens beside those of the prompt, as ComfyUI's USOStyleReference does."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class TransformerCall:
         preferred: the attention that the checkpoint asks for, None where it asks for none.
         ordinals: numbers the attention calls of models that do not tell their block.
         refined: a sequence with the prompt came, so that the refiners are done.
+        text: tokens of the prompt as patches of other nodes made it, None where there are none.
     """
 
     model: ModelCall
@@ -65,6 +69,7 @@ class TransformerCall:
     preferred: Attention | None = None
     ordinals: count[int] = field(default_factory=count)
     refined: bool = False
+    text: int | None = None
 
     def find_block(self, options: Mapping[str, Any]) -> Block | None:
         """The block that runs, None within a refiner before or between the blocks."""
@@ -91,7 +96,7 @@ class TransformerCall:
 
     def find_stream(self, tokens: int, options: Mapping[str, Any]) -> Stream | Skipped:
         """The picture's place among these tokens, skipped within a refiner before the blocks."""
-        stream = self.layout.find_stream(tokens, _read_references(options))
+        stream = self.layout.find_stream(tokens, _read_references(options), self.text)
         if not self.layout.family.has_refiners or isinstance(stream, Skipped):
             return stream
         self.refined |= stream.before > self.layout.references
@@ -102,3 +107,20 @@ def _read_references(options: Mapping[str, Any]) -> tuple[int, ...] | None:
     """Tokens of each reference image, None where ComfyUI does not tell."""
     told = options.get(REFERENCES_KEY)
     return None if told is None else tuple(told)
+
+
+def watch_prompt(options: dict[str, Any]) -> dict[str, Any]:
+    """transformer_options in which our patch sees what other nodes made of the prompt."""
+    patches = options.get("patches", {})
+    others = patches.get(INPUT_PATCHES)
+    if not others:
+        return options
+    return {**options, "patches": {**patches, INPUT_PATCHES: [*others, _note_prompt]}}
+
+
+@torch.compiler.disable
+def _note_prompt(inputs: dict[str, Any]) -> dict[str, Any]:
+    call: TransformerCall | None = find_call(inputs.get("transformer_options", {}))
+    if call and "txt" in inputs:
+        call.text = inputs["txt"].shape[1]
+    return inputs

@@ -11,6 +11,18 @@ from typing import Any, Literal
 
 from torch import nn
 
+from .text_tokens import (
+    TextCount,
+    count_captions,
+    count_numbered,
+    count_one,
+    count_packed,
+    count_prompt_alone,
+    count_until_longest,
+    count_with_letters_and_vision,
+    count_with_registers,
+)
+
 
 @dataclass(frozen=True)
 class Family:
@@ -35,7 +47,9 @@ class Family:
         counts_references: the model tells how many tokens its references behind the picture have.
         padding: the attribute that holds a number, where the picture's tokens are filled up to a
             multiple of it.
-        least_text: fewest tokens of the prompt; None: as many as the prompt has.
+        count_text: how many of the sequence's tokens are the prompt's: exactly as many before the
+            picture, at least as many after it.
+        picture_alone: some blocks attend among the picture's tokens without the prompt.
         prompt_queries: how many of the prompt's tokens are queries too, those beside the picture;
             the others are keys alone. None: all.
         has_refiners: some blocks also attend among the references and the picture, without the
@@ -56,7 +70,8 @@ class Family:
     guides: str | None = None
     counts_references: bool = False
     padding: str | None = None
-    least_text: int | None = None
+    count_text: TextCount = count_prompt_alone
+    picture_alone: bool = False
     prompt_queries: int | None = None
     has_refiners: bool = False
     prompt_tokens: tuple[int, ...] = ()
@@ -104,7 +119,7 @@ FAMILIES: dict[str, Family] = {
         # SD 3.5 Medium also attends among the picture's tokens alone.
         "Stable Diffusion 3 and 3.5",
         "before",
-        least_text=0,
+        picture_alone=True,
     ),
     "comfy.ldm.qwen_image.model.QwenImageTransformer2DModel": Family(
         "Qwen-Image, Qwen-Image-Edit",
@@ -114,10 +129,20 @@ FAMILIES: dict[str, Family] = {
         counts_references=True,
     ),
     "comfy.ldm.lumina.model.NextDiT": Family(
-        "Lumina 2, Z-Image", "before", blocks=("layers",), padding="pad_tokens_multiple"
+        # Ming-Image appends the frames of its references to the picture, and then pads.
+        "Lumina 2, Z-Image",
+        "before",
+        blocks=("layers",),
+        references_behind=("ref_frames",),
+        padding="pad_tokens_multiple",
+        count_text=count_captions,
     ),
     "comfy.ldm.lumina.model.NextDiTPixelSpace": Family(
-        "Z-Image in pixel space", "before", blocks=("layers",), padding="pad_tokens_multiple"
+        "Z-Image in pixel space",
+        "before",
+        blocks=("layers",),
+        padding="pad_tokens_multiple",
+        count_text=count_captions,
     ),
     "comfy.ldm.wan.model.WanModel": Family(
         "Wan 2.1 and 2.2",
@@ -176,7 +201,11 @@ FAMILIES: dict[str, Family] = {
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
-        "HunyuanVideo, HunyuanImage 2.1", "before", blocks=("double_blocks", "single_blocks")
+        "HunyuanVideo, HunyuanImage 2.1",
+        "before",
+        blocks=("double_blocks", "single_blocks"),
+        references=(("ref_latent", "img_in"),),
+        count_text=count_with_letters_and_vision,
     ),
     "comfy.ldm.lightricks.model.LTXVModel": Family(
         "LTX-Video", "apart", patch=(1, 1), guides="keyframe_idxs"
@@ -193,7 +222,7 @@ FAMILIES: dict[str, Family] = {
         "before",
         blocks=("language_model.layers",),
         references_behind=("ref_patches",),
-        least_text=1,
+        count_text=count_numbered,
         prompt_queries=1,
     ),
     "comfy.ldm.omnigen.omnigen2.OmniGen2Transformer2DModel": Family(
@@ -221,12 +250,11 @@ FAMILIES: dict[str, Family] = {
         blocks=("blocks",),
         prompt_tokens=(512,),
     ),
-    "comfy.ldm.aura.mmdit.MMDiT": Family("AuraFlow", "before"),
+    "comfy.ldm.aura.mmdit.MMDiT": Family("AuraFlow", "before", count_text=count_with_registers),
     "comfy.ldm.genmo.joint_model.asymm_models_joint.AsymmDiTJoint": Family(
-        # Attention gets the prompt without its padding.
         "Mochi",
         "after",
-        least_text=1,
+        count_text=count_one,
     ),
     "comfy.ldm.cogvideo.model.CogVideoXTransformer3DModel": Family(
         "CogVideoX", "before", patch=("patch_size_t", "patch_size", "patch_size")
@@ -235,7 +263,9 @@ FAMILIES: dict[str, Family] = {
         "Kandinsky 5", "apart", blocks=("visual_transformer_blocks",)
     ),
     # Keyframes, references and the sound stand between the prompt and the video.
-    "comfy.ldm.minimax.model.MiniMaxH3Model": Family("MiniMax H3", "before"),
+    "comfy.ldm.minimax.model.MiniMaxH3Model": Family(
+        "MiniMax H3", "before", count_text=count_packed
+    ),
     "comfy.ldm.krea2.model.SingleStreamDiT": Family(
         "Krea 2",
         "before",
@@ -265,8 +295,12 @@ FAMILIES: dict[str, Family] = {
         "Ideogram 4", "before", patch=(1, 1)
     ),
     # The last blocks attend among the patches of the picture, without the prompt.
-    "comfy.ldm.pixeldit.model.PixDiT_T2I": Family("PixelDiT", "before", least_text=0),
-    "comfy.ldm.pixeldit.pid.PidNet": Family("PiD", "before", least_text=0),
+    "comfy.ldm.pixeldit.model.PixDiT_T2I": Family(
+        "PixelDiT", "before", count_text=count_until_longest, picture_alone=True
+    ),
+    "comfy.ldm.pixeldit.pid.PidNet": Family(
+        "PiD", "before", count_text=count_until_longest, picture_alone=True
+    ),
 }
 """The key is the name of ComfyUI's model class; a class derived from one of these may differ."""
 

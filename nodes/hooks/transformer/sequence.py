@@ -41,7 +41,7 @@ class SequenceLayout:
         grid: of the picture or video.
         references: tokens right before the picture.
         references_behind: tokens right behind the picture, guides and padding included.
-        least_text: fewest tokens of the prompt in the picture's sequence.
+        text: tokens of the prompt in the picture's sequence, see ``Family.count_text``.
         beside: tokens of a reference by which each row of the picture is prolonged; they count as
             behind the picture.
         others: numbers of tokens of what stands apart: the prompt, and the sound.
@@ -51,34 +51,50 @@ class SequenceLayout:
     grid: TokenGrid
     references: int
     references_behind: int
-    least_text: int
+    text: int
     beside: int
     others: tuple[int, ...]
 
     @constant
-    def find_stream(self, length: int, told: tuple[int, ...] | None = None) -> Stream | Skipped:
+    def find_stream(
+        self, length: int, told: tuple[int, ...] | None = None, text: int | None = None
+    ) -> Stream | Skipped:
         """The picture's place in a sequence of ``length`` tokens.
 
-        Skipped where the sequence does not look as the family's do.
+        Skipped where the tokens are not as many as the parts of the family's sequences. Else what
+        the model puts into them beside these would be taken for the prompt, and another part of the
+        sequence for the picture.
 
-        told: tokens of each reference image, None where ComfyUI does not tell.
+        told: tokens of each reference image, None where ComfyUI does not tell. text: of the prompt
+        as another node made it, None where no other did.
         """
         behind = self.references_behind
         if self.family.counts_references:
             if told is None and behind:
                 return Skipped("this ComfyUI does not tell where its references are")
             behind = sum(told or ())
+        text = self.text if text is None else text
         rest = length - self.references - self.grid.tokens - behind
-        apart = self.family.text == "apart"
-        alone = self.family.has_refiners and rest == 0
-        if not alone and (rest < self.least_text or (apart and rest > 0)):
-            beside = f" and the {behind} behind it" if behind else ""
-            return Skipped(
-                f"its {length} tokens do not fit the {self.grid} tokens of the picture{beside}"
-            )
+        if not self._fits(rest, text):
+            parts = [f"the {self.grid} tokens of the picture"]
+            parts += [f"the {count} {place} it" for count, place in self._list_others(text, behind)]
+            return Skipped(f"its {length} tokens do not fit {' and '.join(parts)}")
         if self.family.text == "after":
             return Stream(self.grid, self.references, behind + rest)
         return Stream(self.grid, rest + self.references, behind)
+
+    def _fits(self, rest: int, text: int) -> bool:
+        """rest: tokens beside the picture and its references."""
+        family = self.family
+        if rest == 0 and (family.has_refiners or family.picture_alone):
+            return True
+        return rest >= text if family.text == "after" else rest == text
+
+    def _list_others(self, text: int, behind: int) -> list[tuple[int, str]]:
+        """How many tokens stand beside the picture, and where."""
+        first, last = (0, text) if self.family.text == "after" else (text, 0)
+        counts = (self.references + first, "before"), (behind + last, "behind")
+        return [each for each in counts if each[0]]
 
     @constant
     def find_arrangement(self, stream: Stream, device: torch.device) -> Arrangement | None:
@@ -120,20 +136,15 @@ def read_layout(
         for name, module in family.references
         if name in given and getattr(model, module, None) is not None
     ]
-    behind = [given[name] for name in family.references_behind if name in given]
     beside = count_beside(given.get(family.beside or ""), shape[-1], patch[-1])
-    sized = [(given[name], sizes) for name, sizes in family.sizes_behind if name in given]
-    multiple = getattr(model, family.padding) if family.padding else None
+    behind = guides + grid.tokens // grid.width * beside + _count_behind(family, given, patch)
+    multiple = getattr(model, family.padding, None) if family.padding else None
     layout = SequenceLayout(
         family=family,
         grid=grid,
         references=count_references(references, patch),
-        references_behind=guides
-        + count_references(behind, patch)
-        + sum(count_sized(*each) for each in sized)
-        + grid.tokens // grid.width * beside
-        + (-grid.tokens % multiple if multiple else 0),
-        least_text=_count_least_text(family, prompt),
+        references_behind=behind + (-(grid.tokens + behind) % multiple if multiple else 0),
+        text=0 if family.text == "apart" else family.count_text(model, count_prompt(prompt), given),
         beside=beside,
         others=(
             count_prompt(prompt),
@@ -157,8 +168,8 @@ def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[
     return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
 
 
-def _count_least_text(family: Family, prompt: Tensor | None) -> int:
-    """Fewest tokens of the prompt in the picture's sequence."""
-    if family.text == "apart":
-        return 0
-    return count_prompt(prompt) if family.least_text is None else family.least_text
+def _count_behind(family: Family, given: Mapping[str, Any], patch: tuple[int, int, int]) -> int:
+    """Tokens of all references that stand behind the picture."""
+    references = [given[name] for name in family.references_behind if name in given]
+    sized = [(given[name], sizes) for name, sizes in family.sizes_behind if name in given]
+    return count_references(references, patch) + sum(count_sized(*each) for each in sized)
