@@ -27,6 +27,12 @@ def needs_comfyui(version: str, what: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(_is_older_than(version), reason=reason)
 
 
+def needs_comfyui_before(version: str, what: str) -> pytest.MarkDecorator:
+    """Leaves a test out from that version on. what: that ComfyUI refuses by itself since then."""
+    reason = f"ComfyUI {VERSION} refuses {what}, with our nodes or without"
+    return pytest.mark.skipif(not _is_older_than(version), reason=reason)
+
+
 def leave_out_before(version: str, what: str) -> None:
     """The same within a test. version: the first of those that ``devtools matrix`` tests."""
     if _is_older_than(version):

@@ -12,7 +12,7 @@ import pytest
 import torch
 from comfy_extras.nodes_lt import LTXVAddGuide
 from support.attention_record import AttentionRecord
-from support.comfyui_version import leave_out_before, needs_comfyui
+from support.comfyui_version import leave_out_before, needs_comfyui, needs_comfyui_before
 from support.small_models import UNGUIDED_VIDEOS, UNREACHED, VIDEOS, SampleRequest
 from support.token_places import find_places
 
@@ -72,6 +72,7 @@ def test_a_frame_with_as_many_tokens_as_clip_has_is_left_alone(node, caplog):
     assert is_left_alone(family, node, caplog, said, run)
 
 
+@needs_comfyui_before("0.33.0", "guides that fill no frame")
 def test_guides_that_fill_no_frame_are_left_alone(node, caplog):
     said = "its 7 guide tokens are not the last frames of its latent"
     assert is_left_alone(with_guide(keyframe_idxs=torch.zeros(1, 3, 7, 2)), node, caplog, said)
@@ -145,3 +146,15 @@ def test_what_the_autoregressive_sampler_asks_of_attention_cannot_be_reached(mon
     assert len(asked) >= 3 * 3 * 2
     assert not any(asked)
     assert not record.asked
+
+
+@needs_comfyui("0.33.0", "Wan Animate 2")
+def test_each_frame_of_wan_animate_2_reads_a_frame_of_its_own():
+    """Else the reason for which this model is skipped is gone."""
+    family = FAMILIES["Wan Animate 2"]
+    record = AttentionRecord()
+    RUN.sample(record.watch(family.build()), family)
+    frame = VIDEO // 3
+    lengths = [call.lengths for call in record.asked if call.lengths[1] >= VIDEO]
+    blocks = len(family.build().model.diffusion_model.blocks)
+    assert lengths == blocks * [(frame, VIDEO), *2 * [(frame, VIDEO + frame)]]

@@ -80,6 +80,7 @@ ORDER = {
     "LTXV with guides": "picture reference",
     "LTX-2": "picture",
     "LTX-2 with guides": "picture reference",
+    "LTX-2.3": "picture",
     "Cosmos": "picture",
     "Cosmos Predict2": "picture",
     "Anima": "picture",
@@ -89,6 +90,7 @@ ORDER = {
     "Kandinsky 5": "picture",
     "Kandinsky 5 Image": "picture",
     "MiniMax H3": "text picture",
+    "MiniMax H3 with references": "text picture",
 }
 
 

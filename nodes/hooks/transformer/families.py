@@ -311,6 +311,9 @@ OUT_OF_REACH_IN_PARTS = (
     "SamplerARVideo draws the video a few frames at a time, "
     "and there its attention cannot be reached by other nodes"
 )
+A_FRAME_AT_A_TIME = (
+    "its attention is computed frame by frame, and each frame also reads one of the driving video"
+)
 NO_PICTURE = "its tokens form no picture"
 TWO_GRIDS = (
     "it attends on two grids, of 1,024 and 256 tokens at 1024 x 1024, "
@@ -328,6 +331,9 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.ace.ace_step15.AceStepConditionGenerationModel": ("ACE-Step 1.5", NO_PICTURE),
     "comfy.ldm.audio.dit.AudioDiffusionTransformer": ("Stable Audio", NO_PICTURE),
     "comfy.ldm.wan.ar_model.CausalWanModel": ("Wan, autoregressive", OUT_OF_REACH_IN_PARTS),
+    "comfy.ldm.wan.model_animate2.WanAnimate2Model": ("Wan Animate 2", A_FRAME_AT_A_TIME),
+    "comfy.ldm.minimax_music.dit.MiniMaxMusic3DiT": ("MiniMax Music 3", NO_PICTURE),
+    "comfy.ldm.trellis2.model.Trellis2": ("Trellis 2", NO_PICTURE),
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", TWO_GRIDS),
 }
 """These model classes pass through unchanged. The value is the name and the reason."""

@@ -167,6 +167,14 @@ GUIDED_VIDEOS = (
         references=LAST_FRAME,
         sound=SOUND,
     ),
+    Ltx(
+        "LTX-2.3",
+        known.LTXAV,
+        small.LTX_23,
+        prompt_width=96,
+        extras=earlier_sound,
+        sound=SOUND,
+    ),
 )
 UNGUIDED_VIDEOS = tuple(
     replace(family, name=f"{family.name} alone", extras=no_extras, references=None, sound=())

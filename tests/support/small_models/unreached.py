@@ -114,6 +114,12 @@ def low_quality(generator: Generator, size: tuple[int, ...]) -> Conditioning:
     return {"condition": torch.randn(1, 17, *size, generator=generator)}
 
 
+def driving_video(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """A pose for each frame of the latent but the first, which is the reference."""
+    frames, *sides = size
+    return {"pose_video_latent": torch.randn(1, 16, frames - 1, *sides, generator=generator)}
+
+
 UNREACHED = (
     SmallModel("PixArt", known.PixArtSigma, PIXART, 4, (2, 2), 24, grid=(18, 16)),
     SmallModel("HunyuanDiT", known.HunyuanDiT, HUNYUAN_DIT, 4, (2, 2), 24, second_encoder),
@@ -121,6 +127,16 @@ UNREACHED = (
     SmallModel("ACE-Step", NarrowLyrics, ACE, 8, (16, 1), 24, lyrics, grid=(1, 40)),
     SmallModel("Hunyuan3D 2", known.Hunyuan3Dv2, HUNYUAN_3D, 64, (1,), 24, grid=(40,)),
     SmallModel("SeedVR2", known.SeedVR2, SEED_VR2, 16, (1, 2, 2), 24, low_quality, grid=(3, 6, 8)),
+    SmallModel(
+        "Wan Animate 2",
+        known.WAN_Animate2,
+        {**WAN, "model_type": "animate2", "in_dim": 36},
+        16,
+        (1, 2, 2),
+        24,
+        driving_video,
+        grid=(3, 6, 8),
+    ),
     SmallModel(
         "Wan, autoregressive", known.WAN21_CausalAR_T2V, WAN, 16, (1, 2, 2), 24, grid=(3, 6, 8)
     ),

@@ -102,6 +102,12 @@ LTX_2: dict[str, Any] = {
     "connector_attention_head_dim": 12,
     "connector_num_attention_heads": 2,
 }
+LTX_23: dict[str, Any] = {
+    **LTX_2,
+    "cross_attention_adaln": True,
+    "apply_gated_attention": True,
+    "caption_proj_before_connector": True,
+}
 COSMOS: dict[str, Any] = {
     "image_model": "cosmos",
     "max_img_h": 64,

@@ -58,6 +58,18 @@ def minimax_keyframe(generator: Generator, size: tuple[int, ...]) -> Conditionin
     return {"minimax_keyframes": [{"resolved_frame_index": 0, "latent": frame}]}
 
 
+def minimax_references(generator: Generator, size: tuple[int, ...]) -> Conditioning:
+    """A picture of two by three tokens, and a sound of three moments in two channels."""
+    picture = torch.randn(1, 24, 1, 4, 6, generator=generator)
+    sound = torch.randn(1, 32, 2, 3, generator=generator)
+    return {
+        "minimax_refs": [
+            {"kind": "image", "latent": picture, "latent_h": 4, "latent_w": 6},
+            {"kind": "audio", "audio_latent": sound, "ref_audio_t": 3},
+        ]
+    }
+
+
 FLAT, DOT = (1, 2, 2), (1, 1, 1)
 CLIP = (3, 6, 8)
 
@@ -205,6 +217,18 @@ VIDEOS = (
         FLAT,
         24,
         minimax_keyframe,
+        grid=CLIP,
+        batches=False,
+        sound=(32, 2, 5),
+    ),
+    SmallModel(
+        "MiniMax H3 with references",
+        known.MiniMaxH3,
+        small.MINIMAX_H3,
+        24,
+        FLAT,
+        24,
+        minimax_references,
         grid=CLIP,
         batches=False,
         sound=(32, 2, 5),
