@@ -92,15 +92,22 @@ def fetch(python: Path, cache: Path, progress: Progress, archive: Archive = PINN
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         downloaded = _download(python, archive, Path(scratch))
-        tree = Path(scratch) / "tree"
         progress.detail("unpacking")
-        unpack(downloaded, archive.sha256, tree, archive.inside)
+        keep(downloaded, archive.sha256, archive.inside, folder)
+    return folder
+
+
+def keep(archive: Path, sha256: str, inside: PurePosixPath, folder: Path) -> None:
+    """Make ``folder`` of the ComfyUI ``inside`` of a tar archive that has this hash."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        tree = Path(scratch) / "tree"
+        unpack(archive, sha256, tree, inside)
         if not is_comfyui(tree):
-            raise ComfyUIError(f"{downloaded.name} holds no complete ComfyUI in {archive.inside}")
+            raise ComfyUIError(f"{archive.name} holds no complete ComfyUI in {inside}")
         shutil.rmtree(folder, ignore_errors=True)
         # The rename is last and atomic: a folder with this name is always whole.
         tree.rename(folder)
-    return folder
 
 
 def _download(python: Path, archive: Archive, scratch: Path) -> Path:
@@ -119,9 +126,13 @@ def _download(python: Path, archive: Archive, scratch: Path) -> Path:
     return archives[0]
 
 
+def find_hash(archive: Path) -> str:
+    return hashlib.sha256(archive.read_bytes()).hexdigest()
+
+
 def unpack(archive: Path, sha256: str, target: Path, inside: PurePosixPath) -> None:
     """Unpack the regular files below ``inside`` of a tar archive that has this hash."""
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
+    found = find_hash(archive)
     if found != sha256:
         raise ComfyUIError(f"{archive.name} has SHA-256 {found}, expected {sha256}")
     with tarfile.open(archive) as tar:

@@ -1,6 +1,7 @@
 """``python -m devtools matrix``: the tests on each ComfyUI that is supported, and what each lacks.
 
-Every version runs with the packages of the sandbox, which are those of the newest ComfyUI.
+Every version runs with the packages of the sandbox, which are those of the newest ComfyUI. An
+archive of the user's whose ComfyUI asks for others gets an environment of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .check import THREADS
 from .comfyui import ROOT, Archive
 from .junit import Report, read_report
 from .options.matrix import parse
+from .own_archive import OwnArchive, asks_for_others, read_version
 from .progress import Progress
 from .sandbox import SandboxError
 
@@ -44,6 +46,15 @@ class Python:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """A ComfyUI in the cache. has_own_packages: it asks for others than the sandbox has."""
+
+    version: str
+    folder: Path
+    has_own_packages: bool
+
+
+@dataclass(frozen=True)
 class Cell:
     """One run of the tests. code: pytest's exit code."""
 
@@ -60,15 +71,12 @@ def main(arguments: list[str]) -> int:
         pythons = [_prepare(program) for program in options.python] or [
             Python(Path(sys.executable), platform.python_version())
         ]
-        folders = {archive: _fetch(archive) for archive in options.archives}
+        trees = [_fetch(archive) for archive in options.archives]
+        runs = [(tree, _find_python(python, tree)) for python in pythons for tree in trees]
     except (SandboxError, comfyui.ComfyUIError) as error:
         print(f"devtools: {error}", file=sys.stderr)
         return 1
-    cells = [
-        _run_tests(archive.comfyui, folder, python, options.tests)
-        for python in pythons
-        for archive, folder in folders.items()
-    ]
+    cells = [_run_tests(tree, python, options.tests) for tree, python in runs]
     console = Console()
     for cell in cells:
         _print_left_out(console, cell)
@@ -76,34 +84,55 @@ def main(arguments: list[str]) -> int:
     return int(any(cell.code for cell in cells))
 
 
-def _prepare(program: str) -> Python:
-    """The sandbox of another Python, built first where it is missing."""
+def _prepare(program: str | Path, folder: Path | None = None) -> Python:
+    """The sandbox of another Python, built first where it is missing.
+
+    folder: a ComfyUI whose packages it has to have, None for those of the newest version.
+    """
+    environment = {**os.environ, **({"COMFYUI_PATH": str(folder)} if folder else {})}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch) / "answer"
-        if subprocess.run([program, "-c", PREPARE, answer], cwd=ROOT).returncode:
+        command = [program, "-c", PREPARE, answer]
+        if subprocess.run(command, cwd=ROOT, env=environment).returncode:
             raise SandboxError(f"{program} could not make its sandbox")
         place, version = answer.read_text(encoding="utf-8").splitlines()
     return Python(Path(place), version)
 
 
-def _fetch(archive: Archive) -> Path:
+def _fetch(archive: Archive | OwnArchive) -> Tree:
     folder = archive.folder(cache.folder())
-    if comfyui.is_comfyui(folder):
-        return folder
-    with cache.locked(cache.folder() / "set-up.lock"), Progress("Looking at what is there") as bar:
-        return comfyui.fetch(Path(sys.executable), cache.folder(), bar, archive)
+    if not comfyui.is_comfyui(folder):
+        lock = cache.locked(cache.folder() / "set-up.lock")
+        with lock, Progress("Looking at what is there") as bar:
+            if isinstance(archive, OwnArchive):
+                bar.stage(f"Unpacking {archive.file.name}")
+                archive.unpack(cache.folder())
+            else:
+                comfyui.fetch(Path(sys.executable), cache.folder(), bar, archive)
+    if isinstance(archive, Archive):
+        return Tree(archive.comfyui, folder, has_own_packages=False)
+    newest = comfyui.PINNED.folder(cache.folder())
+    tree = Tree(read_version(folder), folder, asks_for_others(folder, newest))
+    print(f"{archive.file.name}: ComfyUI {tree.version}, SHA-256 {archive.sha256}", flush=True)
+    return tree
 
 
-def _run_tests(version: str, folder: Path, python: Python, tests: list[str]) -> Cell:
+def _find_python(python: Python, tree: Tree) -> Python:
+    return _prepare(python.program, tree.folder) if tree.has_own_packages else python
+
+
+def _run_tests(tree: Tree, python: Python, tests: list[str]) -> Cell:
     """In a process of their own, with pytest's output as it comes."""
-    print(f"\nComfyUI {version}, Python {python.version}: pytest {' '.join(tests)}", flush=True)
+    print(
+        f"\nComfyUI {tree.version}, Python {python.version}: pytest {' '.join(tests)}", flush=True
+    )
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch) / "report.xml"
         options = ["--quiet", "--tb=short", f"--junit-xml={place}"]
         command = [str(python.program), "-m", "devtools.pytest_start", *options, *tests]
-        environment = {**os.environ, **THREADS, "COMFYUI_PATH": str(folder)}
+        environment = {**os.environ, **THREADS, "COMFYUI_PATH": str(tree.folder)}
         code = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        return Cell(version, python.version, code, read_report(place))
+        return Cell(tree.version, python.version, code, read_report(place))
 
 
 def _print_left_out(console: Console, cell: Cell) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from pathlib import Path
 
 from ..comfyui import ARCHIVES, ROOT
+from ..own_archive import OwnArchive
 
 FOLDERS = ("tests/core", "tests/nodes", "tests/transformers", "tests/interplay")
 """These tests know nothing of ComfyUI's server and page, which come in packages of their own. All
@@ -20,6 +22,7 @@ examples:
   python -m devtools matrix                             every version
   python -m devtools matrix --versions 0.16.3 0.30.0    the lowest and the newest
   python -m devtools matrix --python 3.10 3.13          with other Pythons than this one
+  python -m devtools matrix --archive comfyui.tar.xz    another ComfyUI, with its own packages
   python -m devtools matrix -- tests/nodes --all -x     other tests (without --all the short run)
 """
 
@@ -27,7 +30,8 @@ examples:
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The options; ends the process on ``--help`` and on a mistake.
 
-    ``archives``: of the chosen versions. ``tests``: what stands behind ``--``, for pytest.
+    ``archives``: of the chosen versions, then the user's own. ``tests``: what stands behind
+    ``--``, for pytest.
     """
     parser = argparse.ArgumentParser(
         prog="python -m devtools matrix",
@@ -42,8 +46,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         nargs="+",
         metavar="VERSION",
         choices=known,
-        default=list(known),
-        help=f"of ComfyUI: any of {', '.join(known)} (default: all)",
+        default=[],
+        help=f"of ComfyUI: any of {', '.join(known)} (default: all, but none with --archive)",
+    )
+    parser.add_argument(
+        "--archive",
+        nargs="+",
+        metavar="FILE",
+        type=_archive,
+        default=[],
+        help="tar archives with a ComfyUI in each; one that asks for other packages than the "
+        "newest version above gets them in an environment of its own",
     )
     parser.add_argument(
         "--python",
@@ -55,10 +68,18 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     at = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:at])
-    options.archives = [known[version] for version in options.versions]
+    versions = options.versions or ([] if options.archive else known)
+    options.archives = [*(known[version] for version in versions), *options.archive]
     here = [name for name in FOLDERS if (ROOT / name).is_dir()]
     options.tests = arguments[at + 1 :] or [*here, "--all"]
     return options
+
+
+def _archive(text: str) -> OwnArchive:
+    file = Path(text)
+    if not file.is_file():
+        raise argparse.ArgumentTypeError(f"found no file {text}")
+    return OwnArchive.read(file)
 
 
 def _program(text: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,3 +137,76 @@ def test_a_python_is_found_by_its_version():
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     (program,) = parse(["--python", version]).python
     assert Path(program).name == f"python{version}"
+
+
+@pytest.fixture
+def own_archive(tmp_path, versions, monkeypatch) -> Callable[[str], Path]:
+    """``own_archive(requirements)``: a file with a ComfyUI 9.9.9 that asks for these packages. The
+    newest version asks for none.
+    """
+    newest = comfyui.Archive("old", "9", "old")
+    monkeypatch.setattr(comfyui, "PINNED", newest)
+
+    def pack(requirements: str) -> Path:
+        texts = {
+            "main.py": "",
+            "requirements.txt": requirements,
+            "comfy/sd.py": "",
+            "comfyui_version.py": '__version__ = "9.9.9"',
+            "custom_nodes/another/main.py": "",
+            "custom_nodes/another/requirements.txt": "",
+        }
+        place = tmp_path / "comfyui.tar.xz"
+        with tarfile.open(place, "w:xz") as tar:
+            for name, text in texts.items():
+                member = tarfile.TarInfo(f"some/folder/{name}")
+                member.size = len(text)
+                tar.addfile(member, io.BytesIO(text.encode()))
+        return place
+
+    return pack
+
+
+def test_an_archive_of_ones_own_is_tested_alone_and_kept_by_its_hash(
+    own_archive, pytest_that, tmp_path, capsys
+):
+    pytest_that(0, "<testcase/>")
+    place = own_archive("")
+    sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
+    for _ in range(2):
+        assert matrix.main(["--archive", str(place)]) == 0
+        said = capsys.readouterr().out
+        assert f"comfyui.tar.xz: ComfyUI 9.9.9, SHA-256 {sha256}" in said
+        assert f"ComfyUI 9.9.9, Python {sys.version.split()[0]}" in said
+        assert "ComfyUI old" not in said
+    assert (tmp_path / "comfyui" / sha256[:12] / "main.py").is_file()
+
+
+def test_an_archive_that_asks_for_other_packages_gets_them(
+    own_archive, pytest_that, monkeypatch, capsys
+):
+    pytest_that(0, "<testcase/>")
+    place = own_archive("comfy-kitchen==0.2.99")
+    says = "text = (Path(os.environ['COMFYUI_PATH']) / 'requirements.txt').read_text()"
+    answer = "Path(sys.argv[1]).write_text(f'/its/python\\n{text}')"
+    imports = "import os, sys; from pathlib import Path"
+    monkeypatch.setattr(matrix, "PREPARE", f"{imports}; {says}; {answer}")
+    assert matrix.main(["--archive", str(place)]) == 0
+    assert "ComfyUI 9.9.9, Python comfy-kitchen==0.2.99" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_archive_or_holds_no_comfyui_is_refused(own_archive, tmp_path, capsys):
+    place = tmp_path / "text.tar"
+    place.write_text("no archive")
+    assert matrix.main(["--archive", str(place)]) == 1
+    assert "text.tar is no tar archive" in capsys.readouterr().err
+    with tarfile.open(place, "w") as tar:
+        tar.add(__file__, "main.py")
+    assert matrix.main(["--archive", str(place)]) == 1
+    assert "has no folder with main.py and requirements.txt of ComfyUI" in capsys.readouterr().err
+
+
+def test_a_missing_archive_is_a_mistake_of_the_command_line(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        parse(["--archive", str(tmp_path / "missing.tar.xz")])
+    assert "found no file" in capsys.readouterr().err
