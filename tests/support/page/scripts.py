@@ -31,7 +31,7 @@ OPEN = """
     await app.loadGraphData({version: 0.4, nodes: [], links: []});
     // In its next frame the page fits the view to that workflow.
     await new Promise(requestAnimationFrame);
-    app.loadApiJson(args[0], 'test');
+    await app.loadApiJson(args[0], 'test');  // of newer pages it returns early
     // Else each run would change the seeds, and nothing would be the same in the next one.
     for (const node of app.graph.nodes)
         for (const widget of node.widgets ?? [])
