@@ -68,11 +68,8 @@ def main(arguments: list[str]) -> int:
     """Run the tests everywhere, even after some failed; the exit code is 1 where any did."""
     options = parse(arguments)
     try:
-        pythons = [_prepare(program) for program in options.python] or [
-            Python(Path(sys.executable), platform.python_version())
-        ]
         trees = [_fetch(archive) for archive in options.archives]
-        runs = [(tree, _find_python(python, tree)) for python in pythons for tree in trees]
+        runs = _prepare_all(options.python or [None], trees)
     except (SandboxError, comfyui.ComfyUIError) as error:
         print(f"devtools: {error}", file=sys.stderr)
         return 1
@@ -84,17 +81,31 @@ def main(arguments: list[str]) -> int:
     return int(any(cell.code for cell in cells))
 
 
-def _prepare(program: str | Path, folder: Path | None = None) -> Python:
-    """The sandbox of another Python, built first where it is missing.
+def _prepare_all(programs: list[str | None], trees: list[Tree]) -> list[tuple[Tree, Python]]:
+    """Each tree with each Python; None is the one that runs this."""
+    prepared: dict[tuple[str | None, Path | None], Python] = {}
+    runs = []
+    for program in programs:
+        for tree in trees:
+            wanted = program, tree.folder if tree.has_own_packages else None
+            prepared[wanted] = prepared.get(wanted) or _prepare(*wanted)
+            runs.append((tree, prepared[wanted]))
+    return runs
+
+
+def _prepare(program: str | None, folder: Path | None) -> Python:
+    """A Python with all packages, its sandbox built first where it is missing.
 
     folder: a ComfyUI whose packages it has to have, None for those of the newest version.
     """
+    if program is None and folder is None:
+        return Python(Path(sys.executable), platform.python_version())
     environment = {**os.environ, **({"COMFYUI_PATH": str(folder)} if folder else {})}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch) / "answer"
-        command = [program, "-c", PREPARE, answer]
+        command = [program or sys.executable, "-c", PREPARE, str(answer)]
         if subprocess.run(command, cwd=ROOT, env=environment).returncode:
-            raise SandboxError(f"{program} could not make its sandbox")
+            raise SandboxError(f"{command[0]} could not make its sandbox")
         place, version = answer.read_text(encoding="utf-8").splitlines()
     return Python(Path(place), version)
 
@@ -115,10 +126,6 @@ def _fetch(archive: Archive | OwnArchive) -> Tree:
     tree = Tree(read_version(folder), folder, asks_for_others(folder, newest))
     print(f"{archive.file.name}: ComfyUI {tree.version}, SHA-256 {archive.sha256}", flush=True)
     return tree
-
-
-def _find_python(python: Python, tree: Tree) -> Python:
-    return _prepare(python.program, tree.folder) if tree.has_own_packages else python
 
 
 def _run_tests(tree: Tree, python: Python, tests: list[str]) -> Cell:

@@ -182,8 +182,9 @@ def test_an_archive_of_ones_own_is_tested_alone_and_kept_by_its_hash(
     assert (tmp_path / "comfyui" / sha256[:12] / "main.py").is_file()
 
 
-def test_an_archive_that_asks_for_other_packages_gets_them(
-    own_archive, pytest_that, monkeypatch, capsys
+@pytest.mark.parametrize("python", [[], ["--python", sys.executable]], ids=["this", "another"])
+def test_an_archive_that_asks_for_other_packages_gets_them_and_no_others(
+    own_archive, pytest_that, monkeypatch, capsys, python
 ):
     pytest_that(0, "<testcase/>")
     place = own_archive("comfy-kitchen==0.2.99")
@@ -191,7 +192,7 @@ def test_an_archive_that_asks_for_other_packages_gets_them(
     answer = "Path(sys.argv[1]).write_text(f'/its/python\\n{text}')"
     imports = "import os, sys; from pathlib import Path"
     monkeypatch.setattr(matrix, "PREPARE", f"{imports}; {says}; {answer}")
-    assert matrix.main(["--archive", str(place)]) == 0
+    assert matrix.main(["--archive", str(place), *python]) == 0
     assert "ComfyUI 9.9.9, Python comfy-kitchen==0.2.99" in capsys.readouterr().out
 
 

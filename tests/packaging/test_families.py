@@ -31,7 +31,7 @@ FIRST_VERSIONS = {
     "comfy.ldm.minimax_music.dit.MiniMaxMusic3DiT": "0.33.0",
     "comfy.ldm.trellis2.model.Trellis2": "0.33.0",
 }
-"""Of classes that are newer than the ComfyUI which the tests run on by default."""
+"""These classes are newer than the ComfyUI on which the tests run by default."""
 
 
 def table() -> str:
