@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
 from support.attention_record import AttentionRecord
 from support.small_models import SampleRequest
 from support.small_models.frames_behind import MING_IMAGE, UNTOLD
+from support.small_models.qwen_image_21 import QWEN_IMAGE_21, QWEN_IMAGE_21_EDIT
+from support.small_models.small_model import References
 
 RUN = SampleRequest.with_tokens(MING_IMAGE, 16, 16, steps=1)
 
@@ -41,3 +44,41 @@ def test_references_behind_the_picture_stay_where_the_model_tells_of_them(tome):
         assert reached.lengths == (503 - 128, 503 - 128)
         assert torch.equal(reached.k[:, :, :7, :channels], asked.k[:, :, :7])
         assert torch.equal(reached.k[:, :, -240:, :channels], asked.k[:, :, -240:])
+
+
+@pytest.mark.parametrize(
+    ("family", "before", "parts"),
+    [(QWEN_IMAGE_21, 7, 2), (QWEN_IMAGE_21_EDIT, 7 + 12, 4)],
+    ids=str,
+)
+def test_what_attends_by_itself_before_the_picture_stays(family, before, parts, node, caplog):
+    """A stand-in for Qwen-Image 2.1. Its references are half of the picture's tokens together."""
+    run = SampleRequest.with_tokens(family, 6, 8, steps=1)
+    record = AttentionRecord()
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        run.sample(record.watch(node(family.build(), local_window="off")), family)
+    assert "skipped" not in caplog.text
+    pairs = list(zip(record.asked, record.reached, strict=True))
+    assert len(pairs) == 3 * parts
+    for number, (asked, reached) in enumerate(pairs, start=1):
+        channels = asked.k.shape[3]
+        if number % parts:
+            assert reached.lengths == asked.lengths
+            assert torch.equal(reached.k[..., :channels], asked.k)
+        else:
+            assert asked.lengths == (48, before + 48)
+            assert reached.lengths[1] < before + 48
+            assert torch.equal(reached.k[:1, :, :before, :channels], asked.k[:, :, :before])
+
+
+def test_a_reference_as_large_as_the_picture_is_not_taken_for_it(node):
+    """Beside the prompt, such a reference of Qwen-Image 2.1 asks for what a picture alone does."""
+    family = replace(QWEN_IMAGE_21_EDIT, references=References(grids=((6, 8),)))
+    run = SampleRequest.with_tokens(family, 6, 8, steps=1)
+    record = AttentionRecord()
+    run.sample(record.watch(node(family.build(), local_window="off")), family)
+    asked = [call.lengths for call in record.asked]
+    reached = [call.lengths for call in record.reached]
+    assert asked[:3] == [(7, 7), (48, 55), (48, 103)]
+    assert reached[:2] == asked[:2]
+    assert reached[2][1] < 103

@@ -138,9 +138,9 @@ def locate(
         reason = _explain_misfit(tensors, arrangement, keys)
         if not reason:
             return Sequence(block, stream, arrangement)
-    elif block.total or other_keys:
+    elif other_keys or (block.total and not layout.is_apart(keys)):
         reason = stream.reason
-    elif keys not in layout.others:  # such a model also attends among those alone
+    elif not layout.is_apart(keys):
         report.idle_reasons.add(stream.reason)
     if reason:
         for settings in acting:

@@ -20,6 +20,7 @@ from .text_tokens import (
     count_prompt_alone,
     count_until_longest,
     count_with_letters_and_vision,
+    count_with_references,
     count_with_registers,
 )
 
@@ -127,6 +128,15 @@ FAMILIES: dict[str, Family] = {
         blocks=("transformer_blocks",),
         references_behind=("ref_latents",),
         counts_references=True,
+    ),
+    "comfy.ldm.qwen_image21.model.QwenImage21Transformer2DModel": Family(
+        # The prompt and each reference attend by themselves, and to what stands before them.
+        "Qwen-Image 2.1",
+        "before",
+        patch=(1, 1),
+        blocks=("transformer_blocks",),
+        count_text=count_with_references,
+        prompt_queries=0,
     ),
     "comfy.ldm.lumina.model.NextDiT": Family(
         # Ming-Image appends the frames of its references to the picture, and then pads.
@@ -314,6 +324,7 @@ OUT_OF_REACH_IN_PARTS = (
 A_FRAME_AT_A_TIME = (
     "its attention is computed frame by frame, and each frame also reads one of the driving video"
 )
+NOT_TRIED = "ComfyUI has it in later versions than those on which these nodes were tried"
 NO_PICTURE = "its tokens form no picture"
 TWO_GRIDS = (
     "it attends on two grids, of 1,024 and 256 tokens at 1024 x 1024, "
@@ -334,6 +345,8 @@ SKIPPED_FAMILIES: dict[str, tuple[str, str]] = {
     "comfy.ldm.wan.model_animate2.WanAnimate2Model": ("Wan Animate 2", A_FRAME_AT_A_TIME),
     "comfy.ldm.minimax_music.dit.MiniMaxMusic3DiT": ("MiniMax Music 3", NO_PICTURE),
     "comfy.ldm.trellis2.model.Trellis2": ("Trellis 2", NO_PICTURE),
+    "comfy.ldm.yue2.model.YuE2": ("YuE 2", NO_PICTURE),
+    "comfy.ldm.sensenova.model.SenseNovaU15": ("SenseNova U1.5", NOT_TRIED),
     "comfy.ldm.cascade.stage_b.StageB": ("Stable Cascade, stage B", TWO_GRIDS),
 }
 """These model classes pass through unchanged. The value is the name and the reason."""

@@ -83,6 +83,11 @@ class SequenceLayout:
             return Stream(self.grid, self.references, behind + rest)
         return Stream(self.grid, rest + self.references, behind)
 
+    def is_apart(self, length: int) -> bool:
+        """Whether a model also attends among this many tokens, none of which are the picture's."""
+        before = self.family.text == "before" and self.family.prompt_queries == 0
+        return length in self.others or (before and length < self.text + self.grid.tokens)
+
     def _fits(self, rest: int, text: int) -> bool:
         """rest: tokens beside the picture and its references."""
         family = self.family

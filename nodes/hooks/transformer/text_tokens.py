@@ -31,6 +31,11 @@ def count_with_registers(model: nn.Module, prompt: int, given: Mapping[str, Any]
     return prompt + int(registers.shape[1])
 
 
+def count_with_references(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
+    """References whose tokens, as those of the prompt, are no queries beside the picture's."""
+    return prompt + count_references([given.get("ref_latents", [])], (1, 1, 1))
+
+
 def count_until_longest(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
     """The model cuts off the end of a longer prompt."""
     longest: Any = model.txt_max_length
