@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.attention_record import AttentionRecord
-from support.small_models import SampleRequest
+from support.small_models import IMAGES, SampleRequest
 from support.small_models.frames_behind import MING_IMAGE, UNTOLD
 from support.small_models.qwen_image_21 import QWEN_IMAGE_21, QWEN_IMAGE_21_EDIT
 from support.small_models.small_model import References
@@ -44,6 +44,25 @@ def test_references_behind_the_picture_stay_where_the_model_tells_of_them(tome):
         assert reached.lengths == (503 - 128, 503 - 128)
         assert torch.equal(reached.k[:, :, :7, :channels], asked.k[:, :, :7])
         assert torch.equal(reached.k[:, :, -240:, :channels], asked.k[:, :, -240:])
+
+
+def test_captions_of_references_are_counted_with_their_padding(tome, caplog):
+    """Two references and three captions: 7, 5, 40 and 6 tokens of text become 32, 32, 64, 32."""
+    (omni,) = (family for family in IMAGES if family.name == "Z-Image Omni")
+    captions = [torch.randn(1, tokens, 24) for tokens in (5, 40, 6)]
+
+    def add_captions(generator, size):
+        return {**omni.extras(generator, size), "reference_latents_text_embeds": captions}
+
+    family = replace(omni, extras=add_captions)
+    record = AttentionRecord()
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        RUN.sample(record.watch(tome(family.build())), family)
+    assert "skipped" not in caplog.text
+    seen, references = 3 * 32 + 64, 2 * 32  # what SigLIP sees in the first is 70 tokens
+    length = 32 + 32 + 64 + 32 + seen + references + 256
+    assert [call.lengths[0] for call in record.asked].count(length) == 3
+    assert [call.lengths[0] for call in record.reached].count(length - 128) == 3
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,11 @@ from .token_counts import (
     count_sides,
     count_sized,
     count_sounds,
+    list_shapes,
 )
 
 REFERENCES_KEY = "reference_image_num_tokens"
 """ComfyUI's models tell under this key how many tokens each reference image has."""
-SHAPES_KEY = "latent_shapes"
-"""ComfyUI names under this key the shapes of latents that are packed into one, the video's
-first."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def read_layout(
     """
     given = {name: value for name, value in conditioning.items() if value is not None}
     patch = family.find_patch(model)
-    shape, *sounds = _list_shapes(latent, conditioning)
+    shape, *sounds = list_shapes(latent, conditioning)
     tokens = count_sides(shape, patch) if len(shape) in (4, 5) else (0, 0, 0)
     if math.prod(tokens) == 0:
         return Skipped(f"its latent has shape {tuple(latent.shape)}")
@@ -165,12 +163,6 @@ def read_layout(
             f"so that self-attention cannot be told from cross-attention"
         )
     return layout
-
-
-def _list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    """Of all latents of the call, the picture's first."""
-    packed = conditioning.get(SHAPES_KEY) or ()
-    return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
 
 
 def _count_behind(family: Family, given: Mapping[str, Any], patch: tuple[int, int, int]) -> int:

@@ -17,6 +17,7 @@ TextCount = Callable[[nn.Module, int, Mapping[str, Any]], int]
 
 
 def count_prompt_alone(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
+    """Nothing else stands before the picture and its references."""
     return prompt
 
 
@@ -26,13 +27,13 @@ def count_one(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
 
 
 def count_with_registers(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
-    """Learned tokens that stand before the prompt. (1, R, C)"""
+    """Learned tokens, (1, R, C), stand before the prompt."""
     registers: Any = model.register_tokens
     return prompt + int(registers.shape[1])
 
 
 def count_with_references(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
-    """References whose tokens, as those of the prompt, are no queries beside the picture's."""
+    """References are treated as the prompt is: their tokens are no queries beside the picture's."""
     return prompt + count_references([given.get("ref_latents", [])], (1, 1, 1))
 
 
@@ -43,15 +44,15 @@ def count_until_longest(model: nn.Module, prompt: int, given: Mapping[str, Any])
 
 
 def count_with_letters_and_vision(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
-    """With what is to be written, as bytes, and with what a vision model sees."""
+    """Beside the prompt stand the bytes of what is to be written, and what a vision model sees."""
     reads_letters = getattr(model, "byt5_in", None) is not None
     letters = _count(given, "txt_byt5") if reads_letters else 0
     return prompt + letters + _count(given, "clip_fea")
 
 
 def count_numbered(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
-    """The prompt is given as numbers of words, and of what a vision model sees. (B, T)"""
-    return int(given["input_ids"].shape[1])
+    """The prompt is given as numbers of words, and of what a vision model sees: (B, T)."""
+    return _count(given, "input_ids")
 
 
 def count_packed(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> int:
@@ -79,5 +80,5 @@ def count_captions(model: nn.Module, prompt: int, given: Mapping[str, Any]) -> i
 
 
 def _count(given: Mapping[str, Any], name: str) -> int:
-    """Tokens of an input, (B, T, C); 0 where it is not given."""
+    """Tokens of an input, (B, T) or (B, T, C); 0 where it is not given."""
     return given[name].shape[1] if name in given else 0

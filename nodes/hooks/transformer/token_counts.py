@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
+
+SHAPES_KEY = "latent_shapes"
+"""ComfyUI gives the shapes of latents that are packed into one under this key, the video's first.
+"""
+
+
+def list_shapes(latent: Tensor, conditioning: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """The shapes of all latents of the call, the picture's first."""
+    packed = conditioning.get(SHAPES_KEY) or ()
+    return [tuple(shape) for shape in (packed if len(packed) > 1 else [latent.shape])]
 
 
 def count_prompt(prompt: Tensor | None) -> int:
