@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, is_dataclass
 from itertools import count
@@ -37,26 +38,34 @@ class _Contents:
             self.bytes += 0 if self.holders[storage] else size
             self.holders[storage] += 1
 
-    def remove_oldest(self) -> None:
+    def remove_oldest(self, before: float) -> bool:
+        """Whether there was a value that was last used before this."""
         key = min(self.values, key=lambda each: self.values[each].used)
+        if self.values[key].used >= before:
+            return False
         for storage, size in self.values.pop(key).storages.items():
             self.holders[storage] -= 1
             if not self.holders[storage]:
                 del self.holders[storage]
                 self.bytes -= size
+        return True
 
 
 class ConstantStore:
     """Keeps values by what they were made of. The least recently used leave first.
 
-    Who has a value goes on with it after it has left. Several threads may use the store at once.
+    What the last calls of a model used stays, however large it is: it would be made again in every
+    layer. Who has a value goes on with it after it has left. Several threads may use the store at
+    once.
 
-    most_bytes: of all tensors in it. most_values: many values hold no tensor.
+    most_bytes: of all tensors in it. most_values: many values hold no tensor. calls: so many last
+    calls count; guidance calls a model twice a step, perhaps with sequences of two lengths.
     """
 
-    def __init__(self, most_bytes: int, most_values: int) -> None:
+    def __init__(self, most_bytes: int, most_values: int, calls: int = 8) -> None:
         self.most_bytes, self.most_values = most_bytes, most_values
         self._turns = count()
+        self._starts: deque[int] = deque(maxlen=calls)
         self._lock = Lock()
         self._contents = _Contents()
 
@@ -64,6 +73,10 @@ class ConstantStore:
     def bytes(self) -> int:
         """Of all tensors in it; each storage counts once."""
         return self._contents.bytes
+
+    def begin_call(self) -> None:
+        """A model is called."""
+        self._starts.append(next(self._turns))
 
     def find(self, key: Hashable) -> Kept | None:
         """What is kept under ``key``, without waiting for other threads."""
@@ -73,20 +86,19 @@ class ConstantStore:
         return kept
 
     def keep(self, key: Hashable, value: R) -> R:
-        """``value``, or the one that another thread kept under ``key`` in the meantime.
-
-        A value that is larger than the store is not kept: all others would have to leave for it.
-        """
+        """``value``, or the one that another thread kept under ``key`` in the meantime."""
         storages = dict(_list_storages((key, value)))
+        before = self._starts[0] if self._starts else math.inf
         with self._lock:
             contents = self._contents
             if found := contents.values.get(key):
                 known: R = found.value
                 return known
-            if sum(storages.values()) <= self.most_bytes:
+            if self._starts or sum(storages.values()) <= self.most_bytes:
                 contents.add(key, Kept(value, storages, next(self._turns)))
             while contents.bytes > self.most_bytes or len(contents.values) > self.most_values:
-                contents.remove_oldest()
+                if not contents.remove_oldest(before):
+                    break
         return value
 
     def empty(self) -> None:

@@ -20,7 +20,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 STORE = ConstantStore(most_bytes=2**26, most_values=2**12)
-"""This is the store of all constants. One grid of Wan at 720p with a local window holds 40 MiB."""
+"""This is the store of all constants. One grid of Wan at 720p with a local window holds 40 MiB, and
+what the running model needs stays in any case."""
 
 PAUSES: list[Callable[[], AbstractContextManager[Any]]] = []
 """In these contexts what outlives a block is made and freed. The package that knows what runs

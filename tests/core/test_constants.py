@@ -24,6 +24,7 @@ from token_merge.tome_core.constant_store import ConstantStore
 from token_merge.tome_core.constants import constant, forget_constants
 
 CPU = torch.device("cpu")
+CALLS = 2
 KIB, MOST = 1024, 64 * 2**20
 
 
@@ -37,7 +38,7 @@ class Holder:
 @pytest.fixture
 def store(monkeypatch):
     """One of 4 KiB in place of the pack's."""
-    made = ConstantStore(most_bytes=4 * KIB, most_values=8)
+    made = ConstantStore(most_bytes=4 * KIB, most_values=8, calls=CALLS)
     monkeypatch.setattr(constants, "STORE", made)
     return made
 
@@ -74,6 +75,18 @@ def test_what_does_not_fit_is_made_each_time_and_nothing_leaves_for_it(make, sto
     kept = make(3)
     assert make(5) is not make(5)
     assert make(3) is kept and store.bytes == 3 * KIB
+
+
+def test_what_the_last_calls_of_a_model_used_stays(make, store):
+    store.begin_call()
+    large, small = make(5), make(3)
+    for _ in range(CALLS):
+        assert make(5) is large and make(3) is small
+        store.begin_call()
+    assert store.bytes == 8 * KIB
+    store.begin_call()
+    make(1)
+    assert store.bytes == 4 * KIB and make(3) is small
 
 
 def test_a_storage_counts_once_and_as_a_whole(store):

@@ -10,6 +10,7 @@ from comfy.model_patcher import ModelPatcher, create_model_options_clone
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
 
+from ....tome_core.constants import STORE
 from ....tome_core.schedule import (
     count_steps_before,
     find_long_steps,
@@ -102,6 +103,7 @@ def wrap_model_call(
 
     Outside any sampler run the call is a run of its own.
     """
+    STORE.begin_call()
     attached: Attached = transformer_options[KEY]
     run = attached.run or Run(_list_sigmas(transformer_options))
     if len(t) == 0:  # it has no noise level; what becomes of it is ComfyUI's business
