@@ -61,5 +61,5 @@ class EffortWatch:
         dim = find_tokens_dim(options)
         run = options["transformer_options"][KEY].run
         reduced = run.report.reduced.values()
-        keys = {tokens: keys for counts in reduced for tokens, _, keys, _ in counts}
+        keys = {each.tokens: each.keys for counts in reduced for each in counts}
         self.effort += Effort(pairs=q.shape[0] * q.shape[dim] * keys[q.shape[dim]])

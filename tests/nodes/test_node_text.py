@@ -14,6 +14,7 @@ from token_merge.nodes.hooks.attach import attach, listen
 from token_merge.nodes.hooks.run import node_text
 from token_merge.nodes.hooks.run.node_text import write_on_node
 from token_merge.tome_core import DownsampleSettings, MergeSettings
+from token_merge.tome_core.schedule import PercentRange
 
 
 class Written(list):
@@ -42,15 +43,31 @@ def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
     denoise(attach(model, DownsampleSettings(), "5:2"))
     (first, merged), (second, downsampled) = written
     assert (first, second) == ("4", "5:2")
-    assert merged == "3 layers: 256 tokens, attention computes 128 queries"
-    assert downsampled == "3 layers: 256 tokens, attention reads 64 keys"
+    assert merged.endswith(" 3 layers: 256 tokens, attention computes 128 queries")
+    assert downsampled.endswith(" 3 layers: 256 tokens, attention reads 64 keys")
 
 
 def test_a_long_run_tells_meanwhile_what_was_done_so_far(unet, denoise, written, monkeypatch):
     monkeypatch.setattr(node_text, "SECONDS_BETWEEN", 0.0)
     denoise(attach(unet("SD15"), MergeSettings(target="queries"), "4"), steps=3)
-    done = "3 layers: 256 tokens, attention computes 204 queries"
-    assert [text for _, text in written] == ["", done, done, done]
+    done = "Reads 80% of the pairs in 3 of 3 layers 3 layers: 256 tokens, attention computes"
+    assert [text for _, text in written] == ["", *[f"{done} 204 queries"] * 3]
+
+
+def test_two_short_lines_say_what_matters_most(flux, unet, denoise, written):
+    denoise(attach(flux, DownsampleSettings(), "4"), size=(32, 32), steps=1)
+    denoise(attach(unet("SD15"), DownsampleSettings(max_tokens=100), "4"))
+    denoise(attach(unet("SD15"), DownsampleSettings(factor=1, max_tokens=999), "4"))
+    denoise(
+        attach(unet("SD15"), MergeSettings(percent_range=PercentRange(0.99, 1.0)), "4"), steps=1
+    )
+    first = [text.split("  \n")[:2] for text in written.raw]
+    assert first == [
+        ["Reads 54% of the pairs", "in 2 of 2 layers, local windows"],
+        ["Reads 25% of the pairs", "in 3 of 6 layers"],
+        ["Not reduced: 256 tokens are within", "the factor and max_tokens already"],
+        ["Not reduced: none of its steps lies", "in 99% to 100% of the schedule"],
+    ]
 
 
 def test_between_two_texts_are_some_seconds(unet, denoise, written, monkeypatch):

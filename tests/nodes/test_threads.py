@@ -9,7 +9,7 @@ import torch
 from support.at_once import keep_together, run_at_once
 from support.modes import MODES, UNPATCHED
 from token_merge.nodes.hooks.run.draw_index import DrawIndex
-from token_merge.nodes.hooks.run.report import RunReport
+from token_merge.nodes.hooks.run.report import Counts, RunReport
 from token_merge.tome_core.merging.settings import MergeSettings
 
 BY_NAME = {str(mode): mode for mode in (UNPATCHED, *MODES)}
@@ -64,21 +64,22 @@ def test_calls_at_once_are_counted_as_they_are_one_after_the_other():
 
 def test_a_report_is_read_while_another_call_adds_to_it():
     settings = MergeSettings()
-    layers = range(200)
+    layers = range(1, 201)
 
     def add(report):
         for layer in layers:
-            report.reduce(settings, layer, layer, 1, 1)
+            report.reduce(settings, layer, Counts(layer, 1, 1))
             report.say(settings, f"reason {layer}", layer)
         return describe(report)
 
     def describe(report):
-        return report.list_done(settings), report.list_left(settings)
+        return report.sum_up(settings), report.list_done(settings), report.list_left(settings)
 
     def read(report):
         return [describe(report) for _ in range(20)][-1]
 
     for _ in range(50):
         report = RunReport()
-        (done, left), _ = run_at_once(partial(add, report), partial(read, report))
+        (verdict, done, left), _ = run_at_once(partial(add, report), partial(read, report))
+        assert verdict[1] == "in 200 of 200 layers"
         assert len(done) == len(left) == len(layers)

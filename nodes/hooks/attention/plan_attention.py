@@ -15,6 +15,7 @@ from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan, Plans, join_plans, plan_layer
 from ....tome_core.settings import Settings
 from ....tome_core.windows import WindowPlan
+from ..run.report import Counts
 from ..run.state import Acting, ModelCall
 from .overrides import Override
 
@@ -62,14 +63,15 @@ def plan_attention(
             report.say(settings, found.reason, name)
             continue
         queries, keys = found.get("queries"), found.get("keys and values")
-        report.reduce(
-            settings,
-            name,
+        windows = isinstance(keys, WindowPlan)
+        counts = Counts(
             length,
             queries.queries_kept if queries else length,
             keys.keys_read if keys else length,
-            describe_windows(override) if isinstance(keys, WindowPlan) else "",
+            windows,
+            describe_windows(override) if windows else "",
         )
+        report.reduce(settings, name, counts)
         if layer.device.type == "cuda":
             _say_what_is_slow(call, settings, layer, found, tokens)
         plans.update(found)

@@ -15,6 +15,8 @@ from .state import Attached, Run
 
 logger = logging.getLogger("token_merge")
 
+NOTHING = "no layer was reduced in this run"
+
 SECONDS_BETWEEN = 5.0
 """While a run goes on, the texts on the nodes are as old as this at most."""
 
@@ -33,25 +35,29 @@ def report_progress(attached: Attached, run: Run) -> None:
         return
     run.reported_at = time.monotonic()
     for node in attached.stack.nodes:
-        left = [*run.report.list_left(node.settings), *_list_remarks(attached, node.settings)]
-        write_on_node(node.node_id, _lay_out(run.report.list_done(node.settings), left))
+        report, settings = run.report, node.settings
+        left = [*report.list_left(settings), *_list_remarks(attached, settings)]
+        done = report.list_done(settings)
+        write_on_node(node.node_id, _lay_out(report.sum_up(settings), left, done))
 
 
 def report_end(attached: Attached, run: Run) -> None:
     """Everything, once."""
     said: list[tuple[str, str]] = []
     for node in attached.stack.nodes:
-        settings, name = node.settings, node.settings.node_name
-        done = run.report.list_done(settings)
+        report, settings, name = run.report, node.settings, node.settings.node_name
+        done, reasons = report.list_done(settings), report.list_left(settings)
         otherwise = attached.stack.explain_idle(settings) or run.explain_idle(settings)
-        idle = run.report.explain_idle(settings, otherwise)
-        remarks = _list_remarks(attached, settings)
-        left = [*run.report.list_left(settings), *remarks, *filter(None, [idle])]
+        idle = report.explain_idle(settings, otherwise)
+        left = [*reasons, *_list_remarks(attached, settings)]
+        verdict = [f"Not reduced: {idle}"] if idle else report.sum_up(settings)
+        write_on_node(node.node_id, _lay_out(verdict, left, done))
+        if idle:
+            left.append(NOTHING if reasons else f"{NOTHING}: {idle}")
         for line in done:
             logger.info("%s: %s.", name, line)
         for line in left:
             logger.warning("%s: %s.", name, line)
-        write_on_node(node.node_id, _lay_out(done, left))
         said += [(name, line) for line in (*done, *left)]
     for listener in attached.listeners:
         listener(RunSummary(tuple(said)))
@@ -67,13 +73,13 @@ def _list_remarks(attached: Attached, settings: Settings) -> tuple[str, ...]:
     return (*settings.remarks, *attached.architecture.list_remarks(settings))
 
 
-def _lay_out(done: Sequence[str], left: Sequence[str]) -> str:
-    """The text on a node: what was left out comes first.
+def _lay_out(verdict: Sequence[str], left: Sequence[str], done: Sequence[str]) -> str:
+    """The text on a node: what matters most, what was left out, what was done in full.
 
     The page's classic nodes do not grow with their text: a new one shows two lines, and the rest by
     scrolling.
     """
-    return "\n".join([*left, *done])
+    return "\n".join([*verdict, *left, *done])
 
 
 def find_node_id(node: type[io.ComfyNode]) -> str | None:

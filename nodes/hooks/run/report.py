@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ....tome_core.settings import Settings
 
@@ -11,6 +12,24 @@ MOST_NAMES = 3
 
 Layers = set[object]
 """The text of each layer is its name. The set is empty where the whole run is meant."""
+
+
+class Counts(NamedTuple):
+    """How much the attention of a layer is reduced.
+
+    Args:
+        tokens: of its sequence.
+        queries: that attention computes.
+        keys: that a query reads.
+        windows: whether keys near a query stay exact in a local window.
+        shared: how another node's attention has a part in it, empty where there is none.
+    """
+
+    tokens: int
+    queries: int
+    keys: int
+    windows: bool = False
+    shared: str = ""
 
 
 @dataclass(frozen=True)
@@ -25,26 +44,16 @@ class RunReport:
     """Collects over the model calls of one run. Nodes with equal settings do the same.
 
     Args:
-        reduced: for each node, layers by (tokens, queries that attention computes, keys that a
-            query reads, how another node's attention shares them).
+        reduced: for each node, layers by how much they are reduced.
         said: for each node, and None for all of them, layers by the reason that they are skipped.
         idle_reasons: what matters only where nothing was reduced.
     """
 
-    reduced: dict[Settings, dict[tuple[int, int, int, str], Layers]] = field(default_factory=dict)
+    reduced: dict[Settings, dict[Counts, Layers]] = field(default_factory=dict)
     said: dict[Settings | None, dict[str, Layers]] = field(default_factory=dict)
     idle_reasons: set[str] = field(default_factory=set)
 
-    def reduce(
-        self,
-        settings: Settings,
-        layer: object,
-        tokens: int,
-        queries: int,
-        keys: int,
-        shared: str = "",
-    ) -> None:
-        counts = tokens, queries, keys, shared
+    def reduce(self, settings: Settings, layer: object, counts: Counts) -> None:
         self.reduced.setdefault(settings, {}).setdefault(counts, set()).add(layer)
 
     def say(self, settings: Settings | None, reason: str, layer: object | None = None) -> None:
@@ -56,14 +65,30 @@ class RunReport:
         if layer is not None:
             layers.add(layer)
 
-    def list_done(self, settings: Settings) -> list[str]:
-        """What the node with these settings did so far.
+    def sum_up(self, settings: Settings) -> list[str]:
+        """What the node with these settings did so far, in two short lines; none where it did
+        nothing.
 
         Copies are read here and below: calls on other devices go on meanwhile, and add to the
         report.
         """
+        reduced = [(c, each.copy()) for c, each in self.reduced.get(settings, {}).copy().items()]
+        if not reduced:
+            return []
+        before = sum(counts.tokens**2 * len(layers) for counts, layers in reduced)
+        after = sum(counts.queries * counts.keys * len(layers) for counts, layers in reduced)
+        done = set().union(*(layers for _, layers in reduced))
+        known = done.union(*map(set.copy, self.said.get(settings, {}).copy().values()))
+        windows = ", local windows" if any(counts.windows for counts, _ in reduced) else ""
+        return [
+            f"Reads {after / before:.0%} of the pairs",
+            f"in {len(done)} of {len(known)} layers{windows}",
+        ]
+
+    def list_done(self, settings: Settings) -> list[str]:
+        """The same in full, a line for layers that are reduced alike."""
         reduced = self.reduced.get(settings, {}).copy()
-        return [_describe(*counts, layers.copy()) for counts, layers in reduced.items()]
+        return [_describe(counts, layers.copy()) for counts, layers in reduced.items()]
 
     def list_left(self, settings: Settings) -> list[str]:
         """What it left alone, and why."""
@@ -76,19 +101,19 @@ class RunReport:
         ]
 
     def explain_idle(self, settings: Settings, otherwise: str) -> str:
-        """Why nothing was reduced; empty where something was, or where ``list_left`` says why.
+        """Why nothing was reduced; empty where something was.
 
         otherwise: the reason where the run knows none.
         """
         if self.reduced.get(settings):
             return ""
-        nothing = "no layer was reduced in this run"
-        if self.said.get(settings) or self.said.get(None):
-            return nothing
-        return f"{nothing}: {' and '.join(sorted(self.idle_reasons)) or otherwise}"
+        own = self.said.get(settings, {}).copy()
+        reasons = sorted(own, key=lambda reason: not own[reason]) or [*self.said.get(None, {})]
+        return reasons[0] if reasons else " and ".join(sorted(self.idle_reasons)) or otherwise
 
 
-def _describe(tokens: int, queries: int, keys: int, shared: str, layers: Layers) -> str:
+def _describe(counts: Counts, layers: Layers) -> str:
+    tokens, queries, keys, _, shared = counts
     did = [f"computes {queries:,} queries"] if queries < tokens else []
     did += [f"reads {keys:,} keys"] if keys < tokens else []
     ending = f", {shared}" if shared else ""

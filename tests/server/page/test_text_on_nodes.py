@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from support.page import graphs
 
-DOWNSAMPLED = "5 layers: 768 tokens, attention reads 192 keys"
+VERDICT = ["Reads 25% of the pairs", "in 5 of 5 layers"]
+DETAILS = "5 layers: 768 tokens, attention reads 192 keys"
 
 
 def test_a_new_node_shows_what_it_did(page):
     page.open(graphs.sample_with("TokenDownsample"))
     page.run()
-    assert page.text_on("11") == DOWNSAMPLED
-    assert page.shows_all_text_of("11")
+    assert page.text_on("11") == " ".join([*VERDICT, DETAILS])
+    assert page.lines_on("11")[:2] == VERDICT
+    assert page.count_lines_seen_on("11") >= 2
     page.keep(f"text-{page.look}.png")
 
 
@@ -33,6 +35,6 @@ def test_lines_are_lines_in_both_looks(page):
     page.open(graphs.sample_with("TokenMerge", ratio=0.9))
     page.run()
     lines = page.lines_on("11")
-    assert lines[0].startswith("ratio 0.9 acts as 0.75")
+    assert lines[2].startswith("ratio 0.9 acts as 0.75")
     assert lines[-1].endswith("keys")
     assert max(map(len, lines)) <= 36

@@ -100,9 +100,9 @@ class Page:
         """The same, line by line as the page shows it."""
         return self._read_text(node_id)["text"].splitlines()
 
-    def shows_all_text_of(self, node_id: str) -> bool:
-        """Whether that text can be read without scrolling."""
-        return self._read_text(node_id)["all"]
+    def count_lines_seen_on(self, node_id: str) -> int:
+        """So many lines of that text can be read without scrolling."""
+        return self._read_text(node_id)["seen"]
 
     def _read_text(self, node_id: str) -> dict[str, Any]:
         self.centre(node_id)

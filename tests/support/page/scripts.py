@@ -69,7 +69,8 @@ READ_TEXT = r"""
     const range = document.createRange(), end = shown.getBoundingClientRect().bottom;
     range.selectNodeContents(shown);
     const middles = [...range.getClientRects()].map((line) => (line.top + line.bottom) / 2);
-    return {text: shown.innerText.trim(), all: middles.every((middle) => middle < end)};
+    const lines = new Set(middles.filter((middle) => middle < end).map(Math.round));
+    return {text: shown.innerText.trim(), seen: lines.size};
 """
 
 OPENED = """
