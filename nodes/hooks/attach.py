@@ -23,6 +23,8 @@ from .unet.attach import UNet
 
 logger = logging.getLogger("token_merge")
 
+CHANGES_NOTHING = "changes nothing, since with these inputs no layer has fewer tokens"
+
 
 def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) -> ModelPatcher:
     """A clone of ``model`` that reduces tokens as ``settings`` say; ``model`` is not changed.
@@ -38,7 +40,7 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
         raise TypeError(f"model is {type(model).__name__}, expected a MODEL")
     clone = model.clone()
     if settings.is_identity:
-        _say(logging.INFO, settings, node_id, "with these inputs every layer keeps all its tokens")
+        _say(logging.INFO, settings, node_id, CHANGES_NOTHING)
         return clone
     options = clone.model_options["transformer_options"]
     attached: Attached | None = options.get(KEY)
@@ -85,4 +87,4 @@ def _find_architecture(model: ModelPatcher) -> Architecture | Skipped:
         return Transformer(FAMILIES[name])
     unknown = (type(model.model).__name__, "the order of its tokens is not known here")
     title, reason = SKIPPED_FAMILIES.get(name, unknown)
-    return Skipped(f"{title} passes through unchanged: {reason}")
+    return Skipped(f"{title} is not supported, nothing is changed: {reason}")

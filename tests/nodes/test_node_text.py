@@ -81,7 +81,7 @@ def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
     attach(UNREACHED[0].build(), MergeSettings(), "4")
     ((node, text),) = written
     assert node == "4"
-    assert "passes through unchanged: its attention cannot be reached" in text
+    assert "is not supported, nothing is changed: its attention cannot be reached" in text
 
 
 def test_lines_are_short_and_break_on_nodes_that_read_html_and_on_those_that_read_markdown(written):
@@ -103,7 +103,7 @@ def test_a_run_that_is_stopped_says_so(unet, denoise, written):
 
 def test_inputs_that_reduce_nothing_say_so_when_the_node_is_applied(unet, written):
     attach(unet("SD15"), MergeSettings(ratio=0.0), "4")
-    assert written == [("4", "with these inputs every layer keeps all its tokens")]
+    assert written == [("4", "changes nothing, since with these inputs no layer has fewer tokens")]
 
 
 def test_what_was_clamped_or_left_out_is_told(flux, denoise, written):
