@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 from torch import Tensor
 
 from . import attention_triton
 from .key_blocks import KeyBlocks
-
-QUERIES = KEYS = 64
-"""A block has so many. It is the fastest of several choices on an H100, as are the numbers of
-stages."""
+from .shapes import Shape, count_in_units
 
 
 def make_output(q: Tensor) -> Tensor:
@@ -29,7 +28,7 @@ def attend_tiles(
     read: Tensor,
     blocks: KeyBlocks,
     scale: float,
-    stages: int,
+    shape: Shape,
 ) -> None:
     """Write the attention of some queries.
 
@@ -38,13 +37,15 @@ def attend_tiles(
         out_logs: (B, H, Nq) float32, for the base 2 log of what outputs were divided by; or None.
         queries: (T, Q) int32, the numbers of those of each tile, -1: none.
         read: (S, N) int32, numbers of keys; the heads take the S rows in turn.
-        blocks: of T tiles.
+        blocks: of T tiles, as large as in ``shape``.
     """
     tiles, tile_size = queries.shape
+    parts = triton.cdiv(tile_size, shape.queries)
     image_of_logs = blocks.logs.stride(0) if len(blocks.logs) > 1 else 0
+    unit, strides = list_strides(out, q, k, v)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(q):
-        attention_triton.attend[tiles * triton.cdiv(tile_size, QUERIES), q.shape[1], len(q)](
+        attention_triton.attend[tiles * parts, q.shape[1], len(q)](
             out,
             out_logs,
             q,
@@ -54,7 +55,7 @@ def attend_tiles(
             read,
             blocks.starts,
             blocks.logs,
-            *list_strides(out, q, k, v),
+            *strides,
             image_of_logs,
             q.shape[2],
             tile_size,
@@ -62,18 +63,25 @@ def attend_tiles(
             *read.shape,
             q.shape[1] // k.shape[1],
             scale,
-            **list_constants(q),
-            num_warps=4,
-            num_stages=stages,
+            **list_constants(q, unit, shape),
         )
 
 
-def list_strides(*tensors: Tensor) -> list[int]:
-    """From image to image, head to head and token to token, of each."""
-    return [side for each in tensors for side in each.stride()[:3]]
+def list_strides(*tensors: Tensor) -> tuple[int, list[int]]:
+    """From image to image, head to head and token to token, of each; as ``count_in_units``."""
+    return count_in_units(*(side for each in tensors for side in each.stride()[:3]))
 
 
-def list_constants(q: Tensor) -> dict[str, int]:
-    """What a kernel is compiled for."""
-    padded = max(16, triton.next_power_of_2(q.shape[3]))
-    return {"CHANNELS": q.shape[3], "PADDED": padded, "QUERIES": QUERIES, "KEYS": KEYS}
+def list_constants(q: Tensor, unit: int, shape: Shape) -> dict[str, Any]:
+    """What a kernel is compiled for, and how."""
+    return {
+        "UNIT": unit,
+        "CHANNELS": q.shape[3],
+        "PADDED": max(16, triton.next_power_of_2(q.shape[3])),
+        "QUERIES": shape.queries,
+        "KEYS": shape.keys,
+        "PARTS": shape.parts,
+        "num_warps": shape.warps,
+        "num_stages": shape.stages,
+        "enable_fp_fusion": True,
+    }

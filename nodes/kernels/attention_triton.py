@@ -11,8 +11,14 @@ import triton.language as tl
 
 from .key_blocks_triton import attend_to_blocks, load_rows, store_rows
 
+STRIDES = [f"{x}_{side}" for x in ("out", "q", "k", "v") for side in ("image", "head", "token")]
+COUNTS = ["tokens", "tile_size", "strips_of_tile", "strip_size", "left", "kept_row", "blocks"]
+NOT_SPECIALIZED = [*STRIDES, *COUNTS, "logs_image", "draws", "draw_length"]
+"""Triton compiles no code of its own for these numbers, so that another size of pictures compiles
+nothing."""
 
-@triton.jit
+
+@triton.jit(do_not_specialize=NOT_SPECIALIZED)
 def attend(
     out,
     out_logs,
@@ -43,36 +49,42 @@ def attend(
     draw_length,
     repeats,
     scale,
+    UNIT: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
     PADDED: tl.constexpr,  # noqa: N803
     QUERIES: tl.constexpr,  # noqa: N803
     KEYS: tl.constexpr,  # noqa: N803
+    PARTS: tl.constexpr,  # noqa: N803
 ):
     """One program: up to QUERIES queries of a tile, in one head of one image."""
     parts = tl.cdiv(tile_size, QUERIES)
     tile = tl.program_id(0) // parts
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
-    k += image * k_image + head // repeats * k_head
-    v += image * v_image + head // repeats * v_head
-    q += image * q_image + head * q_head
-    out += image * out_image + head * out_head
+    k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
+    v += image * v_image * UNIT + head // repeats * (v_head * UNIT)
+    q += image * q_image * UNIT + head * (q_head * UNIT)
+    out += image * out_image * UNIT + head * (out_head * UNIT)
 
     place = tl.program_id(0) % parts * QUERIES + tl.arange(0, QUERIES)
     query = tl.load(queries + tile * tile_size + place, mask=place < tile_size, other=-1)
     owned = query >= 0
-    of_queries = load_rows(q, query, q_token, owned, CHANNELS, PADDED)
+    of_queries = load_rows(q, query, q_token * UNIT, owned, 0, PADDED, CHANNELS)
     numbers = read + head % draws * draw_length
     keys = numbers, draw_length - 1, starts + tile * blocks, logs + image * logs_image, blocks
-    source = k, k_token, v, v_token
-    mean, log = attend_to_blocks(of_queries, source, keys, scale, CHANNELS, PADDED, KEYS)
-    store_rows(out, query, out_token, owned, mean, CHANNELS, PADDED)
+    source = k, k_token * UNIT, v, v_token * UNIT
+    mean, second, log = attend_to_blocks(
+        of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
+    )
+    store_rows(out, query, out_token * UNIT, owned, mean, 0, CHANNELS)
+    if PARTS == 2:
+        store_rows(out, query, out_token * UNIT, owned, second, PADDED // 2, CHANNELS)
     if out_logs is not None:
         out_logs += (image * tl.num_programs(1) + head) * tokens
         tl.store(out_logs + query, log, mask=owned)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NOT_SPECIALIZED)
 def attend_merged(
     out,
     out_logs,
@@ -108,10 +120,12 @@ def attend_merged(
     draw_length,
     repeats,
     scale,
+    UNIT: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
     PADDED: tl.constexpr,  # noqa: N803
     QUERIES: tl.constexpr,  # noqa: N803
     KEYS: tl.constexpr,  # noqa: N803
+    PARTS: tl.constexpr,  # noqa: N803
 ):
     """One program: a strip of merged queries, in one head of one image.
 
@@ -123,22 +137,24 @@ def attend_merged(
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
     row = image * tl.num_programs(0) + strip
-    k += image * k_image + head // repeats * k_head
-    v += image * v_image + head // repeats * v_head
-    q += image * q_image + head * q_head
-    out += image * out_image + head * out_head
+    k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
+    v += image * v_image * UNIT + head // repeats * (v_head * UNIT)
+    q += image * q_image * UNIT + head * (q_head * UNIT)
+    out += image * out_image * UNIT + head * (out_head * UNIT)
     out_logs += (image * tl.num_programs(1) + head) * tokens
 
     slot = tl.arange(0, QUERIES)
     there = slot < left
     query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
     query = tl.load(numbers + strip * strip_size + query)
-    of_queries = load_rows(q, query, q_token, there, CHANNELS, PADDED)
+    of_queries = load_rows(q, query, q_token * UNIT, there, 0, PADDED, CHANNELS)
     far = read + head % draws * draw_length
     keys = far, draw_length - 1, starts + tile * blocks, logs, blocks
-    source = k, k_token, v, v_token
-    mean, log = attend_to_blocks(of_queries, source, keys, scale, CHANNELS, PADDED, KEYS)
-    mean = mean.to(of_queries.dtype)
+    source = k, k_token * UNIT, v, v_token * UNIT
+    mean, second, log = attend_to_blocks(
+        of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
+    )
+    mean, second = mean.to(of_queries.dtype), second.to(of_queries.dtype)
 
     for first in range(0, strip_size, QUERIES):
         place = first + slot
@@ -147,10 +163,23 @@ def attend_merged(
         there = query >= 0
         taken = tl.load(slots + row * strip_size + place, mask=inside, other=0)
         takes = taken[:, None] == slot[None]  # a product with it takes rows of slots
-        of_far = tl.dot(takes.to(mean.dtype), mean)
         log_of_far = tl.sum(tl.where(takes, log[None], 0.0), 1)
-        of_near = load_rows(out, query, out_token, there, CHANNELS, PADDED)
         log_of_near = tl.load(out_logs + query, mask=there, other=0.0)
-        share = 1 / (1 + tl.math.exp2(log_of_near - log_of_far))[:, None]
-        joined = of_near + (of_far - of_near) * share
-        store_rows(out, query, out_token, there, joined, CHANNELS, PADDED)
+        share = 1 / (1 + tl.math.exp2(log_of_near - log_of_far))
+        near = out, query, out_token * UNIT, there
+        _join_rows(near, tl.dot(takes.to(mean.dtype), mean), share, 0, CHANNELS)
+        if PARTS == 2:
+            of_far = tl.dot(takes.to(mean.dtype), second)
+            _join_rows(near, of_far, share, PADDED // 2, CHANNELS)
+
+
+@triton.jit
+def _join_rows(near, of_far, share, FIRST: tl.constexpr, CHANNELS: tl.constexpr):  # noqa: N803
+    """Put what queries found in the far keys, (QUERIES, WIDTH), into what they found in the near.
+
+    share: of the weights of all keys, what the far keys have. (QUERIES,).
+    """
+    out, query, stride, there = near
+    of_near = load_rows(out, query, stride, there, FIRST, of_far.shape[1], CHANNELS)
+    joined = of_near + (of_far - of_near) * share[:, None]
+    store_rows(out, query, stride, there, joined, FIRST, CHANNELS)

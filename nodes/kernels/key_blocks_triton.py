@@ -17,35 +17,34 @@ def attend_to_blocks(
     CHANNELS: tl.constexpr,  # noqa: N803
     PADDED: tl.constexpr,  # noqa: N803
     KEYS: tl.constexpr,  # noqa: N803
+    PARTS: tl.constexpr,  # noqa: N803
 ):
     """FlashAttention 2 (arXiv 2307.08691, algorithm 1) over keys that are named by number.
 
     of_queries: (QUERIES, PADDED). source: where keys and values lie, and how far it is from one to
     the next. keys: their numbers and the place of the last one, where each block begins there, logs
-    of their weights, and how many blocks there are.
+    of their weights, and how many blocks there are. PARTS: 1, or 2 for the channels of values in
+    two halves, see ``shapes``.
 
-    Returns the mean of the values, (QUERIES, PADDED), and the base 2 log of the sum of
-    exp(scores), (QUERIES,).
+    Returns the mean of the values in both parts, (QUERIES, PADDED // PARTS), where there is a
+    second one; and the base 2 log of the sum of exp(scores), (QUERIES,).
     """
     k, k_token, v, v_token = source
     numbers, last, starts, logs, blocks = keys
+    width: tl.constexpr = PADDED // PARTS
     highest = tl.full([of_queries.shape[0]], float("-inf"), tl.float32)
     total = tl.zeros([of_queries.shape[0]], tl.float32)
-    mean = tl.zeros([of_queries.shape[0], PADDED], tl.float32)
-    channel = tl.arange(0, PADDED)
-    inside = (channel < CHANNELS)[None]
+    mean = tl.zeros([of_queries.shape[0], width], tl.float32)
+    second = tl.zeros([of_queries.shape[0], width], tl.float32)
     place = tl.arange(0, KEYS)
     number = _load_numbers(numbers, last, tl.load(starts), place)
     for block in range(blocks):
         weight = tl.load(logs + block * KEYS + place) * LOG2_E
         # Keys are loaded as rows, as values are, so that both share their numbers.
-        at_k = k + number[:, None] * k_token + channel[None]  # (KEYS, D)
-        at_v = v + number[:, None] * v_token + channel[None]
-        if CHANNELS == PADDED:
-            of_keys, values = tl.load(at_k), tl.load(at_v)
-        else:
-            of_keys = tl.load(at_k, mask=inside, other=0.0)
-            values = tl.load(at_v, mask=inside, other=0.0)
+        of_keys = _load_keys(k, number, k_token, 0, PADDED, CHANNELS)  # (KEYS, PADDED)
+        values = _load_keys(v, number, v_token, 0, width, CHANNELS)
+        if PARTS == 2:
+            others = _load_keys(v, number, v_token, width, width, CHANNELS)
         # Those of the next block, so that its keys need not wait for them.
         start = tl.load(starts + tl.minimum(block + 1, blocks - 1))
         number = _load_numbers(numbers, last, start, place)
@@ -55,8 +54,10 @@ def attend_to_blocks(
         before = tl.math.exp2(highest - higher)
         total = total * before + tl.sum(shares, 1)
         mean = tl.dot(shares.to(values.dtype), values, mean * before[:, None])
+        if PARTS == 2:
+            second = tl.dot(shares.to(values.dtype), others, second * before[:, None])
         highest = higher
-    return mean / total[:, None], highest + tl.math.log2(total)
+    return mean / total[:, None], second / total[:, None], highest + tl.math.log2(total)
 
 
 @triton.jit
@@ -66,9 +67,39 @@ def _load_numbers(numbers, last, start, place):
 
 
 @triton.jit
-def load_rows(x, row, stride, there, CHANNELS: tl.constexpr, PADDED: tl.constexpr):  # noqa: N803
-    """Zeros where no row is there. row, there: (QUERIES,). Returns (QUERIES, PADDED)."""
-    channel = tl.arange(0, PADDED)
+def _load_keys(
+    x,
+    number,
+    stride,
+    FIRST: tl.constexpr,  # noqa: N803
+    WIDTH: tl.constexpr,  # noqa: N803
+    CHANNELS: tl.constexpr,  # noqa: N803
+):
+    """Channels from FIRST on. number: (KEYS,). Returns (KEYS, WIDTH)."""
+    channel = FIRST + tl.arange(0, WIDTH)
+    at = x + number[:, None] * stride + channel[None]
+    if FIRST + WIDTH <= CHANNELS:
+        rows = tl.load(at)
+    else:
+        rows = tl.load(at, mask=(channel < CHANNELS)[None], other=0.0)
+    return rows
+
+
+@triton.jit
+def load_rows(
+    x,
+    row,
+    stride,
+    there,
+    FIRST: tl.constexpr,  # noqa: N803
+    WIDTH: tl.constexpr,  # noqa: N803
+    CHANNELS: tl.constexpr,  # noqa: N803
+):
+    """Channels from FIRST on, zeros where no row is there. row, there: (QUERIES,).
+
+    Returns (QUERIES, WIDTH).
+    """
+    channel = FIRST + tl.arange(0, WIDTH)
     mask = there[:, None] & (channel < CHANNELS)[None]
     return tl.load(x + row[:, None] * stride + channel[None], mask=mask, other=0.0)
 
@@ -80,10 +111,10 @@ def store_rows(
     stride,
     there,
     values,
+    FIRST: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
-    PADDED: tl.constexpr,  # noqa: N803
 ):
-    """values: (QUERIES, PADDED)."""
-    channel = tl.arange(0, PADDED)
+    """Channels from FIRST on. values: (QUERIES, WIDTH)."""
+    channel = FIRST + tl.arange(0, values.shape[1])
     mask = there[:, None] & (channel < CHANNELS)[None]
     tl.store(x + row[:, None] * stride + channel[None], values.to(x.dtype.element_ty), mask=mask)

@@ -19,9 +19,7 @@ from ...tome_core.merging.local_matching import find_nearby, match_in_tiles
 from ...tome_core.merging.tiles import Tiling
 from ...tome_core.tokens import number_first
 from . import merging_triton as kernels
-
-TOKENS, DST, CHANNELS = 128, 128, 64
-"""A block that is compared has so many. It is the fastest of twelve choices on an H200."""
+from .shapes import choose_matching_shape, count_in_units
 
 AT_ONCE = 4096
 """So many tokens of an image are numbered at once."""
@@ -89,10 +87,12 @@ def _find_nearest(
 
     levels, nearest: (B, N) int32. metric: (B, N, C).
     """
+    shape = choose_matching_shape(metric.device)
+    unit, (*strides, channels) = count_in_units(*metric.stride()[:2], metric.shape[2])
     tiling, nearby = find_nearby(grid, *dst.cells)  # (tiles, K)
     numbers = _number_tokens(tiling, metric.device)  # (tiles, T)
     norms = torch.linalg.vector_norm(metric, dim=-1, dtype=torch.float32)  # (B, N)
-    blocks = tiling.tiles * triton.cdiv(numbers.shape[1], TOKENS)
+    blocks = tiling.tiles * triton.cdiv(numbers.shape[1], shape.tokens)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(metric):
         kernels.find_nearest[blocks, len(metric)](
@@ -103,17 +103,19 @@ def _find_nearest(
             numbers,
             nearby,
             dst.flat,
-            *metric.stride()[:2],
+            *strides,
             metric.shape[1],
             numbers.shape[1],
             nearby.shape[1],
-            metric.shape[2],
+            channels,
             LEAST_NORM,
-            TOKENS=TOKENS,
-            DST=DST,
-            CHANNELS=CHANNELS,
+            UNIT=unit,
+            TOKENS=shape.tokens,
+            DST=shape.dst,
+            CHANNELS=shape.channels,
             num_warps=4,
             num_stages=3,
+            enable_fp_fusion=True,
         )
 
 
@@ -142,12 +144,14 @@ def _number_slots(plan: LinkedPlan, levels: Tensor, nearest: Tensor, dst: Destin
             plan.keys_read,
             TOKENS=AT_ONCE,
             num_warps=32,
+            enable_fp_fusion=True,
         )
 
 
 def _average_slots(out: Tensor, x: Tensor, plan: LinkedPlan) -> None:
     """Write the mean of each slot. out: (B, M, C). x: (B, N, C)."""
     images, slots, channels = out.shape
+    unit, (*strides, counted) = count_in_units(*x.stride()[:2], channels)
     with torch.cuda.device_of(x):
         kernels.average_slots[slots, images](
             out,
@@ -156,12 +160,14 @@ def _average_slots(out: Tensor, x: Tensor, plan: LinkedPlan) -> None:
             plan.sizes,
             plan.heads,
             plan.links,
-            *x.stride()[:2],
+            *strides,
             x.shape[1],
             slots,
-            channels,
+            counted,
+            UNIT=unit,
             CHANNELS=triton.next_power_of_2(channels),
             num_warps=2,
+            enable_fp_fusion=True,
         )
 
 

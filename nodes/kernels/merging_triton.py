@@ -21,8 +21,14 @@ ROUNDS = tl.constexpr(16 // BITS.value)
 COUNT = tl.constexpr(2**16)
 """It is more than the tokens that are numbered at once."""
 
+SIZES = ["tokens", "tile_size", "nearby_size", "slots", "channels"]
+STRIDES = ["image_of_metric", "token_of_metric", "image_of_x", "token_of_x"]
+NOT_SPECIALIZED = [*SIZES, *STRIDES]
+"""Triton compiles no code of its own for these numbers, so that another size of pictures compiles
+nothing."""
 
-@triton.jit
+
+@triton.jit(do_not_specialize=NOT_SPECIALIZED)
 def find_nearest(
     levels,
     nearest,
@@ -38,6 +44,7 @@ def find_nearest(
     nearby_size,
     channels,
     least_norm,
+    UNIT: tl.constexpr,  # noqa: N803
     TOKENS: tl.constexpr,  # noqa: N803
     DST: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
@@ -49,25 +56,25 @@ def find_nearest(
     parts = tl.cdiv(tile_size, TOKENS)
     tile = tl.program_id(0) // parts
     image = tl.program_id(1).to(tl.int64)
-    metric += image * image_of_metric
+    metric += image * image_of_metric * UNIT
     norms += image * tokens
     nearby += tile * nearby_size
 
     place = tl.program_id(0) % parts * TOKENS + tl.arange(0, TOKENS)
     token = tl.load(numbers + tile * tile_size + place, mask=place < tile_size, other=-1)
     there = token >= 0
-    rows = metric + tl.where(there, token, 0)[:, None].to(tl.int64) * token_of_metric
+    rows = metric + tl.where(there, token, 0)[:, None].to(tl.int64) * token_of_metric * UNIT
     highest = tl.full([TOKENS], float("-inf"), tl.float32)
     found = tl.zeros([TOKENS], tl.int32)
     for first in range(0, nearby_size, DST):
         at = first + tl.arange(0, DST)
         near = at < nearby_size
         other = tl.load(dst + tl.load(nearby + at, mask=near, other=0))
-        columns = metric + other[:, None] * token_of_metric
+        columns = metric + other[:, None] * (token_of_metric * UNIT)
         products = tl.zeros([TOKENS, DST], tl.float32)
-        for before in range(0, channels, CHANNELS):
+        for before in range(0, channels * UNIT, CHANNELS):
             channel = before + tl.arange(0, CHANNELS)
-            inside = channel < channels
+            inside = channel < channels * UNIT
             a = tl.load(rows + channel[None], mask=inside[None], other=0.0)
             b = tl.load(columns + channel[None], mask=inside[None], other=0.0)
             products = tl.dot(a, tl.trans(b), products)
@@ -85,7 +92,7 @@ def find_nearest(
     tl.store(nearest + out, tl.load(dst + tl.load(nearby + found)).to(tl.int32), mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["dst_size", "slots"])
 def number_slots(
     rows,
     chosen,
@@ -179,7 +186,7 @@ def _find_from_top(counts, wanted):
     return found, wanted - tl.sum(tl.where(digit == found, from_here_on - counts, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=NOT_SPECIALIZED)
 def average_slots(
     out,
     x,
@@ -192,6 +199,7 @@ def average_slots(
     tokens,
     slots,
     channels,
+    UNIT: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
 ):
     """One program: the mean of one slot's tokens.
@@ -201,18 +209,19 @@ def average_slots(
     less than 2^32 times the smallest.
     """
     image = tl.program_id(1).to(tl.int64)
-    x += image * image_of_x
+    x += image * image_of_x * UNIT
     slot = image * slots + tl.program_id(0)
     channel = tl.arange(0, CHANNELS)
-    inside = channel < channels
+    inside = channel < channels * UNIT
     token = tl.load(heads + slot)
-    mean = tl.load(x + tl.load(chosen + slot) * token_of_x + channel, mask=inside, other=0.0)
+    own = x + tl.load(chosen + slot) * (token_of_x * UNIT)
+    mean = tl.load(own + channel, mask=inside, other=0.0)
     if token >= 0:
         total = mean.to(tl.float64)
         while token >= 0:
-            row = x + token.to(tl.int64) * token_of_x
+            row = x + token.to(tl.int64) * (token_of_x * UNIT)
             total += tl.load(row + channel, mask=inside, other=0.0).to(tl.float64)
             token = tl.load(links + image * tokens + token)
         size = tl.load(sizes + slot).to(tl.float32)
         mean = (total.to(tl.float32) / size).to(mean.dtype)
-    tl.store(out + slot * channels + channel, mean, mask=inside)
+    tl.store(out + slot * (channels * UNIT) + channel, mean, mask=inside)

@@ -14,12 +14,19 @@ from torch import Tensor
 
 from ...tome_core.windows import MergedQueries, Strips
 from ...tome_core.windows.queries import LEAST_VARIANCE, merge_queries_by_sorting
+from .shapes import count_in_units
 
 LOWEST = tl.constexpr(-3e38)
 """This is the similarity where it would be NaN. That of a dst is lower, so it is never merged."""
 
 
-@triton.jit
+COUNTS = ["strip_of_places", "strip_size", "dst_size", "left", "channels"]
+NOT_SPECIALIZED = ["image_of_metric", "token_of_metric", *COUNTS]
+"""Triton compiles no code of its own for these numbers, so that another size of pictures compiles
+nothing."""
+
+
+@triton.jit(do_not_specialize=NOT_SPECIALIZED)
 def merge_strips(
     kept,
     slots,
@@ -34,6 +41,7 @@ def merge_strips(
     left,
     channels,
     least_variance,
+    UNIT: tl.constexpr,  # noqa: N803
     QUERIES: tl.constexpr,  # noqa: N803
     DST: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
@@ -49,7 +57,9 @@ def merge_strips(
     takes = is_there[:, None] & (place[:, None] == query[None])  # (DST, QUERIES)
 
     channel = tl.arange(0, CHANNELS)
-    at = metric + image * image_of_metric + token[:, None] * token_of_metric + channel[None]
+    metric += image * image_of_metric * UNIT
+    at = metric + token[:, None] * (token_of_metric * UNIT) + channel[None]
+    channels *= UNIT
     within = inside[:, None] & (channel < channels)[None]
     x = tl.load(at, mask=within, other=0.0)
     centred = tl.where(within, x - (tl.sum(x.to(tl.float32), 1) / channels)[:, None], 0.0)
@@ -85,6 +95,7 @@ def _merge_strips(kept: Tensor, slots: Tensor, metric: Tensor, strips: Strips) -
     """Write which queries remain and what becomes of the others."""
     images, count, strip_size = slots.shape
     dst_size, channels = strips.places.shape[1], metric.shape[2]
+    unit, (*strides, counted) = count_in_units(*metric.stride()[:2], channels)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(metric):
         merge_strips[count, images](
@@ -93,17 +104,19 @@ def _merge_strips(kept: Tensor, slots: Tensor, metric: Tensor, strips: Strips) -
             metric,
             strips.numbers,
             strips.places,
-            *metric.stride()[:2],
+            *strides,
             strips.places.stride(0),
             strip_size,
             dst_size,
             strips.left,
-            channels,
+            counted,
             LEAST_VARIANCE,
+            UNIT=unit,
             QUERIES=max(16, triton.next_power_of_2(strip_size)),
             DST=max(16, triton.next_power_of_2(dst_size)),
             CHANNELS=max(16, triton.next_power_of_2(channels)),
             num_warps=8,
+            enable_fp_fusion=True,
         )
 
 

@@ -9,19 +9,18 @@ from torch import Tensor
 
 from ...tome_core.attention import attend_weighed_densely
 from ...tome_core.constants import constant
-from .attention import KEYS, attend_tiles, make_output
+from .attention import attend_tiles, make_output
 from .key_blocks import list_weighed_blocks
-
-STAGES = 3
-"""So many blocks of keys are on their way from memory at once; all keys are read in order."""
+from .shapes import choose_shape
 
 
 def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float) -> Tensor:
     """As the function of this name in ``tome_core``, in half precision."""
     out = make_output(q)
     queries, read = (_number_all(x.shape[2], q.device) for x in (q, k))
-    blocks = list_weighed_blocks(sizes, KEYS)
-    attend_tiles(out, None, q, k, v, queries, read, blocks, scale, STAGES)
+    shape = choose_shape(q.device, q.shape[3], in_order=True)
+    blocks = list_weighed_blocks(sizes, shape.keys)
+    attend_tiles(out, None, q, k, v, queries, read, blocks, scale, shape)
     return out
 
 

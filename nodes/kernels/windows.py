@@ -17,16 +17,14 @@ from ...tome_core.windows.drawn_keys import draw_keys
 from ...tome_core.windows.planning import fit_windows
 from ...tome_core.windows.queries import merge_queries_by_sorting
 from . import attention_triton
-from .attention import KEYS, QUERIES, attend_tiles, list_constants, list_strides, make_output
+from .attention import attend_tiles, list_constants, list_strides, make_output
 from .key_blocks import (
     list_blocks_of_others,
     list_far_blocks,
     list_near_blocks,
     list_picture_blocks,
 )
-
-STAGES = 2
-"""So many blocks of keys are on their way from memory at once, where tiles share keys."""
+from .shapes import Shape, choose_shape
 
 
 def attend(
@@ -35,18 +33,19 @@ def attend(
     """As ``windows.attend`` in ``tome_core``, without a mask and in half precision."""
     assert mask is None
     out, geometry, tensors = make_output(q), plan.geometry, (q, k, v)
+    shape = choose_shape(q.device, q.shape[3])
     if plan.merged:
         out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
-        near = list_near_blocks(geometry, KEYS)
-        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, STAGES)
-        _attend_merged(out, out_logs, *tensors, plan, plan.merged, scale)
+        near = list_near_blocks(geometry, shape.keys)
+        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, shape)
+        _attend_merged(out, out_logs, *tensors, plan, plan.merged, scale, shape)
     else:
-        blocks = list_picture_blocks(geometry, KEYS)
-        attend_tiles(out, None, *tensors, geometry.owned, plan.read, blocks, scale, STAGES)
+        blocks = list_picture_blocks(geometry, shape.keys)
+        attend_tiles(out, None, *tensors, geometry.owned, plan.read, blocks, scale, shape)
     if plan.of_others:
-        blocks = list_blocks_of_others(geometry, KEYS)
+        blocks = list_blocks_of_others(geometry, shape.keys)
         others = _number_others(geometry)
-        attend_tiles(out, None, *tensors, others, plan.read, blocks, scale, STAGES)
+        attend_tiles(out, None, *tensors, others, plan.read, blocks, scale, shape)
     return out
 
 
@@ -59,12 +58,14 @@ def _attend_merged(
     plan: WindowPlan,
     merged: MergedQueries,
     scale: float,
+    shape: Shape,
 ) -> None:
     """Join what the picture's merged queries find in the far keys to what ``out`` holds."""
     geometry = plan.geometry
-    blocks = list_far_blocks(geometry, KEYS)
+    blocks = list_far_blocks(geometry, shape.keys)
     images, strips, strip_size = merged.slots.shape
-    assert merged.kept.shape[2] <= QUERIES
+    assert merged.kept.shape[2] <= shape.queries
+    unit, strides = list_strides(out, q, k, v)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(q):
         attention_triton.attend_merged[strips, q.shape[1], images](
@@ -80,7 +81,7 @@ def _attend_merged(
             plan.read,
             blocks.starts,
             blocks.logs,
-            *list_strides(out, q, k, v),
+            *strides,
             q.shape[2],
             strips // len(blocks.starts),
             strip_size,
@@ -90,9 +91,7 @@ def _attend_merged(
             *plan.read.shape,
             q.shape[1] // k.shape[1],
             scale,
-            **list_constants(q),
-            num_warps=4,
-            num_stages=STAGES,
+            **list_constants(q, unit, shape),
         )
 
 

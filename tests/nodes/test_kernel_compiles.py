@@ -1,10 +1,12 @@
-"""Triton's compiler makes our kernels for the GPUs that they are for, without having one.
+"""Our kernels are compiled without a GPU, as a launch would, and what is in the code is asserted.
 
-Blackwell in the long form alone: code for it is made as for Ampere.
+It says nothing about time. But two programs of a kernel fit on a multiprocessor of a GeForce only
+with so much shared memory, and the other figures stand for what makes it wait there.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,21 +15,58 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MOST_SHARED = 50_176
+"""Two programs with so many bytes fit on a multiprocessor of a GeForce, of 100 KiB, which takes
+1 KiB more of each."""
+
+MOST_SPILLED = 64
+"""It is in bytes of a thread."""
+
+HOPPER = 90
+ATTENTION = ["attend", "attend_merged"]
 
 
-@pytest.mark.thorough
-def test_our_kernels_compile_for_every_generation_of_gpus_that_they_are_for(tmp_path, request):
+def compile_kernels(cache, cases, *capabilities):
+    """What is in the code of each kernel, see ``support.compile_kernel``."""
     pytest.importorskip("triton")
-    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
-    capabilities = ["80", "90", "120"] if request.config.option.long else ["80", "90"]
-    command = [sys.executable, "-m", "tests.support.compile_kernel", *capabilities]
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-m", "tests.support.compile_kernel", cases, *map(str, capabilities)]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    made = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
-    # Each generation, and one for another type: windows, near and far keys of merged queries.
-    # And each generation: weighed keys, comparing, numbering and averaging tokens, merging queries
-    # of strips.
-    assert len(made) == (len(capabilities) + 1) * 3 + len(capabilities) * 5
-    assert all(int(size) > 1000 for *_, size in made)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def check_code(made):
+    """Of a kernel, for any GPU but a Hopper."""
+    assert made["shared"] <= MOST_SHARED
+    assert made["spilled"] <= MOST_SPILLED
+    assert 2 not in made["loads"], "numbers of half precision are loaded one by one"
+    if made["kernel"] in ATTENTION:
+        assert made["warps"] == ["[4, 1]"], "they wait for each other"
+        assert made["barriers"] <= 2
+
+
+def test_a_kernel_fits_twice_on_a_geforce_and_loads_16_bytes_at_once(tmp_path):
+    (made,) = compile_kernels(tmp_path, "windows 120", 86)
+    check_code(made)
+    assert 16 in made["loads"]
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("capability", [80, 86, 89, HOPPER, 120])
+def test_kernels_compile_as_they_are_meant_to(capability, tmp_path, request):
+    """Once for two sizes of pictures."""
+    is_long = request.config.option.long or capability in (86, HOPPER)
+    cases = "all" if is_long else "windows 128,merged 128,weighed 128,windows 40"
+    made = compile_kernels(tmp_path, cases, capability)
+    # Of merged queries, near and far keys, and the queries that are not of the picture. Of merging,
+    # comparing, numbering and averaging tokens.
+    assert len(made) == (6 + 3 * 3 + 3 + 1 if is_long else 3 + 3)
+    for each in made:
+        if capability != HOPPER:
+            check_code(each)
+        elif each["kernel"] in ATTENTION:
+            assert (each["warps"], each["spilled"]) == (["[4, 1]"], 0)

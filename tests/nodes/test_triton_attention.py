@@ -9,6 +9,7 @@ from support.other_device_run import put_on_other_device
 from support.our_kernels import take_here
 from token_merge.nodes.hooks.attention.backend import Backend
 from token_merge.nodes.hooks.attention.call import AttentionCall
+from token_merge.nodes.kernels import shapes
 from token_merge.nodes.kernels.usable import load_kernel
 from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
 from token_merge.tome_core.faster_forms import FORMS, Form
@@ -45,10 +46,11 @@ DOWNSAMPLE, MERGE, MERGE_MANY = (
     MergeSettings(),
     MergeSettings(ratio=0.6),
 )
-STILL, ODD, VIDEO = (
+STILL, WIDE, ODD, VIDEO = (
     (TokenGrid(12, 14), (7, 3), 2, 1, 16),
-    (TokenGrid(11, 17), (0, 0), 2, 2, 40),
-    (TokenGrid(12, 12, 3), (5, 0), 1, 1, 16),
+    (TokenGrid(9, 14), (7, 3), 2, 1, 72),
+    (TokenGrid(11, 17), (0, 0), 2, 2, 20),
+    (TokenGrid(12, 12, 3), (5, 0), 1, 1, 40),
 )
 
 
@@ -57,6 +59,8 @@ STILL, ODD, VIDEO = (
     [
         (STILL, DOWNSAMPLE),
         (STILL, MERGE_MANY),
+        (WIDE, DOWNSAMPLE),
+        pytest.param(WIDE, MERGE_MANY, marks=SLOW),
         pytest.param(ODD, MERGE_MANY, marks=SLOW),
         pytest.param(VIDEO, DOWNSAMPLE, marks=SLOW),
         pytest.param(VIDEO, MERGE, marks=SLOW),
@@ -69,14 +73,27 @@ def test_windows_are_those_of_the_reference(case, settings, windows):
     plan = make_plan(grid, *around, settings=settings, images=images)
     q = torch.randn(images, heads, plan.geometry.stream.length, channels)
     k, v = torch.randn(2, images, key_heads, plan.geometry.stream.length, channels)
-    given = plan, q, k, v, None, 0.3
-    torch.testing.assert_close(windows.attend(*given), attend_densely(*given))
+    exact = attend_densely(plan, *(x.double() for x in (q, k, v)), None, 0.3)
+    found = windows.attend(plan, q, k, v, None, 0.3)
+    torch.testing.assert_close(found, exact.float())
+
+
+@pytest.mark.parametrize("settings", [DOWNSAMPLE, pytest.param(MERGE_MANY, marks=SLOW)], ids=str)
+def test_values_in_halves_give_what_they_give_at_once(settings, windows, monkeypatch):
+    """With as many keys in a block, so that sums are made in the same order."""
+    plan = make_plan(TokenGrid(9, 14), 7, settings=settings)
+    q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 128)
+    found = []
+    for parts in (1, 2):
+        monkeypatch.setattr(shapes, "IN_HALVES", shapes.Shape(parts=parts))
+        found.append(windows.attend(plan, q, k, v, None, 0.1))
+    torch.testing.assert_close(*found, atol=3e-7, rtol=0)
 
 
 @SLOW
 def test_tiles_may_have_more_queries_than_a_block(windows):
     plan = make_plan(TokenGrid(40, 40), before=80, side=20, settings=MERGE)
-    assert plan.geometry.queries.shape[1] > windows.QUERIES
+    assert plan.geometry.queries.shape[1] > shapes.Shape.queries
     assert plan.merged.slots.shape[1] > len(plan.geometry.queries)
     q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 16)
     given = plan, q, k, v, None, 0.3
@@ -90,14 +107,15 @@ def test_tokens_may_lie_in_memory_in_any_order(windows):
     torch.testing.assert_close(windows.attend(plan, q, k, v, None, 0.3), expected)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_keys_weigh_as_many_tokens_as_they_stand_for(rows, weighed):
-    q, (k, v) = torch.randn(2, 4, 150, 16), torch.randn(2, 2, 2, 77, 16)
+@pytest.mark.parametrize(("rows", "channels"), [(1, 16), (2, 16), (2, 120)])
+def test_keys_weigh_as_many_tokens_as_they_stand_for(rows, channels, weighed):
+    q, (k, v) = torch.randn(2, 4, 150, channels), torch.randn(2, 2, 2, 77, channels)
     sizes = torch.randint(1, 9, (rows, 77))
-    for_each_head = (x.repeat_interleave(2, dim=1) for x in (k, v))
-    bias = sizes.log()[:, None, None].expand(2, 4, 150, -1)
-    expected = scaled_dot_product_attention(q, *for_each_head, bias, scale=0.2)
-    torch.testing.assert_close(weighed.attend_weighed(q, k, v, sizes, 0.2), expected)
+    for_each_head = (x.double().repeat_interleave(2, dim=1) for x in (k, v))
+    bias = sizes.double().log()[:, None, None].expand(2, 4, 150, -1)
+    exact = scaled_dot_product_attention(q.double(), *for_each_head, bias, scale=0.2)
+    found = weighed.attend_weighed(q, k, v, sizes, 0.2)
+    torch.testing.assert_close(found, exact.float())
 
 
 def attention_pytorch(q, k, v, heads, mask=None, **options):

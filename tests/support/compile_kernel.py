@@ -1,96 +1,157 @@
-"""Compiles our kernels for GPUs that are not here, as their callers call them: a line for each.
+"""Compiles our kernels for GPUs that are not here, as their callers launch them: a line for each.
 
 A program of its own: Triton is told before it is imported whether to compile or to interpret. Its
-arguments are compute capabilities of NVIDIA's GPUs: 80 of Ampere, and of Ada, which is compiled for
-alike, 90 of Hopper, 120 of Blackwell.
+arguments are cases, with commas between them, or "all"; and compute capabilities of NVIDIA's GPUs,
+89 for 8.9. Each line that it prints is a JSON object: the capability, the case, and what
+``compiled_code`` finds.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource, compile
-from triton.runtime.jit import mangle_type
+from triton.runtime import driver
 
 from benchmarks import loading
 
+from .compiled_code import describe
 
-class Recorder:
-    """Stands in for a kernel and keeps what it is called with."""
+KERNELS = {
+    "attention_triton": ("attend", "attend_merged"),
+    "merging_triton": ("find_nearest", "number_slots", "average_slots"),
+    "queries": ("merge_strips",),
+}
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-        self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+class Driver:
+    """Stands in for that of a GPU, where there is none: it launches nothing."""
+
+    def __init__(self, capability: int) -> None:
+        self.capability = capability
+
+    def get_current_device(self) -> int:
+        return self.capability  # each keeps compiled kernels of its own
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", self.capability, 32)
+
+    def get_benchmarker(self) -> None:
+        """ComfyUI's own kernels ask for it with Triton 3.3, when they are imported."""
+
+
+class Compiler:
+    """Stands in for a kernel, and compiles what a launch with the same arguments would.
+
+    made: all that it compiled, by their hashes.
+    """
+
+    def __init__(self, kernel: Any, made: dict[str, Any]) -> None:
+        self.kernel, self.made = kernel, made
 
     def __getitem__(self, grid: Any) -> Any:
-        return lambda *args, **kwargs: self.calls.append((args, kwargs))
+        def compile(*args: Any, **options: Any) -> None:
+            compiled = self.kernel.warmup(*args, grid=grid, **options)
+            self.made[compiled.hash] = compiled
+
+        return compile
 
 
-def main(*capabilities: int) -> None:
-    loading.load("cpu")
-    from token_merge.nodes.kernels import attention_triton, merging, queries, weighed_keys, windows
-    from token_merge.tome_core import (
-        DownsampleSettings,
-        Draws,
-        MergeSettings,
-        Stream,
-        TokenGrid,
-        choose_strided,
-    )
-    from token_merge.tome_core.windows import Strips
+def attend_windows(
+    dtype: torch.dtype, channels: int, merges: bool, side: int, before: int = 512
+) -> None:
+    """As a transformer with ``before`` tokens of a prompt and side × side of the picture."""
+    from token_merge.nodes.kernels import windows
+    from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
 
     from .layers import LayerTokens, kernels_of_windows, plan_layer
 
-    recorders = {
-        **record(attention_triton, "attend", "attend_merged"),
-        **record(merging.kernels, "find_nearest", "number_slots", "average_slots"),
-        **record(queries, "merge_strips"),
-    }
-    grid, draws = TokenGrid(24, 24), Draws((0,), torch.device("cpu"))
-    stream = Stream(grid, before=5)
-    metric = torch.randn(1, 576, 8)
-    layer = LayerTokens(stream, lambda: metric, draws, local_window=8)
-    for dtype, channels in ((torch.bfloat16, 128), (torch.float16, 40)):
-        q, k, v = torch.zeros(3, 1, 2, stream.length, channels, dtype=dtype)
-        for settings in (DownsampleSettings(), MergeSettings()):
-            with kernels_of_windows():
-                plan = plan_layer(settings, layer)
-            windows.attend(plan, q, k, v, None, 0.1)
-        if channels > 64:  # others get their weights otherwise
-            weighed_keys.attend_weighed(q, k, v, torch.ones(1, stream.length), 0.1)
-    x = torch.zeros(2, 576, 320, dtype=torch.float16)
-    merging.match_local(x, grid, choose_strided(grid, 2, 2, draws, draws.device), 100).merge(x)
-    numbers = torch.arange(160).view(2, 80)
-    queries.merge_queries(torch.zeros(1, 160, 128).half(), Strips(numbers, numbers[:, :20], 64))
-    for name, recorder in recorders.items():
-        calls = (read(recorder.kernel, *call) for call in recorder.calls)
-        for types, constants, how in {repr(each): each for each in calls}.values():
-            # One that differs in type and channels alone needs no other GPU tried.
-            for capability in capabilities[: 1 if types.get("q") == "*fp16" else None]:
-                source = ASTSource(recorder.kernel, types, constants)
-                made = compile(source, target=GPUTarget("cuda", capability, 32), options=how)
-                print(capability, name, constants, how, len(made.asm["cubin"]), flush=True)
+    draws, metric = Draws((0,), torch.device("cpu")), torch.zeros(1, side**2, 8)
+    stream = Stream(TokenGrid(side, side), before=before)
+    layer = LayerTokens(stream, lambda: metric, draws, local_window=16)
+    with kernels_of_windows():
+        plan = plan_layer(MergeSettings() if merges else DownsampleSettings(), layer)
+    q, k, v = torch.zeros(3, 1, 2, stream.length, channels, dtype=dtype)
+    windows.attend(plan, q, k, v, None, channels**-0.5)
 
 
-def record(module: Any, *names: str) -> dict[str, Recorder]:
-    """Puts a recorder in place of each kernel."""
-    recorders = {name: Recorder(getattr(module, name)) for name in names}
-    for name, recorder in recorders.items():
-        setattr(module, name, recorder)
-    return recorders
+def attend_weighed(channels: int, side: int) -> None:
+    from token_merge.nodes.kernels import weighed_keys
+
+    q = torch.zeros(2, 2, side**2, channels, dtype=torch.float16)
+    k, v = torch.zeros(2, 2, 2, side**2 // 4, channels, dtype=torch.float16)
+    weighed_keys.attend_weighed(q, k, v, torch.ones(2, k.shape[2]), channels**-0.5)
 
 
-def read(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """What a call compiles: the types of its arguments, those that are constant, and how."""
-    how = {name: options.pop(name) for name in ("num_warps", "num_stages") if name in options}
-    names = kernel.arg_names
-    types = {name: mangle_type(value) for name, value in zip(names, args, strict=False)}
-    types |= dict.fromkeys(options, "constexpr")
-    return types, options, how
+def merge_tokens(side: int) -> None:
+    from token_merge.nodes.kernels import merging
+    from token_merge.tome_core import Draws, TokenGrid, choose_strided
+
+    grid, draws = TokenGrid(side, side), Draws((0,), torch.device("cpu"))
+    x = torch.zeros(2, grid.tokens, 320, dtype=torch.float16)
+    dst = choose_strided(grid, 2, 2, draws, draws.device)
+    merging.match_local(x, grid, dst, grid.tokens // 5).merge(x)
+
+
+def merge_queries(side: int) -> None:
+    from token_merge.nodes.kernels import queries
+    from token_merge.tome_core.windows import Strips
+
+    numbers = torch.arange(5 * side).view(-1, 80)
+    metric = torch.zeros(1, numbers.numel(), 120, dtype=torch.float16)
+    queries.merge_queries(metric, Strips(numbers, numbers[:, :20], side))
+
+
+CASES = {
+    "windows 128": partial(attend_windows, torch.bfloat16, 128, False),
+    "merged 128": partial(attend_windows, torch.bfloat16, 128, True),
+    "weighed 128": partial(attend_weighed, 128),
+    "windows 120": partial(attend_windows, torch.bfloat16, 120, False),
+    "windows 64": partial(attend_windows, torch.float16, 64, False),
+    "merged 64": partial(attend_windows, torch.float16, 64, True),
+    "weighed 64": partial(attend_weighed, 64),
+    "windows 40": partial(attend_windows, torch.float16, 40, False),
+    "merged 40": partial(attend_windows, torch.float16, 40, True),
+    "merging": merge_tokens,
+    "queries": merge_queries,
+}
+"""The number is how many channels a head has."""
+
+SIDES = 64, 48
+"""Of pictures in tokens: no other code is made for the second one."""
+
+
+def main(cases: str, *capabilities: str) -> None:
+    driver.set_active(Driver(int(capabilities[0])))
+    loading.load("cpu")
+    from token_merge.nodes import kernels
+    from token_merge.nodes.kernels import shapes
+
+    made: dict[str, Any] = {}
+    for module, names in KERNELS.items():
+        there = import_module(f"{kernels.__name__}.{module}")
+        for name in names:
+            setattr(there, name, Compiler(getattr(there, name), made))
+    for capability in map(int, capabilities):
+        driver.set_active(Driver(capability))
+        found = divmod(capability, 10)
+        vars(shapes)["find_capability"] = lambda device, found=found: found
+        for case in CASES if cases == "all" else cases.split(","):
+            for side in SIDES:
+                CASES[case](side)
+            for kernel in made.values():
+                facts = {"capability": capability, "case": case, "kernel": kernel.name}
+                print(json.dumps(facts | describe(kernel)), flush=True)
+            made.clear()
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

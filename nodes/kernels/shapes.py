@@ -1,0 +1,94 @@
+"""The one table of what our kernels are compiled as, by GPU.
+
+A block must leave room for a second one on a multiprocessor, which has 100 KiB of shared memory on
+GeForce. docs/speed.md has what was found in the compiled code; only the H100 and the H200 were
+measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ...tome_core.constants import constant
+
+WIDE_PRODUCTS = (9, 10)
+"""GPUs of these major compute capabilities, the H100 and the B200 among them, have instructions for
+products of 64 × 128 numbers by four warps. For others Triton divides such a product, where it takes
+what another product gives, along the keys: then warps wait for each other nine times or more in
+each block."""
+
+UNIT = 8
+"""Strides are handed to kernels as multiples of so many numbers, where they are: 16 bytes can then
+be loaded at once. Triton finds out by itself only whether a stride can be divided by 16."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How an attention kernel is compiled.
+
+    Args:
+        queries, keys: of a block.
+        stages: so many blocks of keys are on their way from memory at once.
+        warps: of a block.
+        parts: into which the channels of values are split, each with a product of its own.
+    """
+
+    queries: int = 64
+    keys: int = 64
+    stages: int = 2
+    warps: int = 4
+    parts: int = 1
+
+
+OF_TILES, OF_ALL = Shape(), Shape(stages=3)
+"""Tiles share keys, which come from memory out of order; or all queries read all keys. Both are the
+fastest of several choices on an H100."""
+
+IN_HALVES = Shape(keys=32, stages=3, parts=2)
+"""With 64 keys and two stages it has fewer instructions, but Triton 3.6 spills registers."""
+
+
+def choose_shape(device: torch.device, channels: int, in_order: bool = False) -> Shape:
+    """How an attention kernel is compiled for heads of so many channels.
+
+    in_order: whether all queries read all keys.
+    """
+    if channels > Shape.queries and not _has_wide_products(device):
+        return IN_HALVES
+    return OF_ALL if in_order else OF_TILES
+
+
+@dataclass(frozen=True)
+class MatchingShape:
+    """How the kernel that compares tokens is compiled: a block has so many of each."""
+
+    tokens: int = 128
+    dst: int = 128
+    channels: int = 64
+
+
+OF_WIDE_PRODUCTS, OF_OTHERS = MatchingShape(), MatchingShape(dst=64)
+"""The first one is the fastest of twelve choices on an H200. On other GPUs it takes 64 KiB and
+spills registers."""
+
+
+def choose_matching_shape(device: torch.device) -> MatchingShape:
+    return OF_WIDE_PRODUCTS if _has_wide_products(device) else OF_OTHERS
+
+
+def _has_wide_products(device: torch.device) -> bool:
+    return find_capability(device)[0] in WIDE_PRODUCTS
+
+
+@constant
+def find_capability(device: torch.device) -> tuple[int, int]:
+    """The compute capability of a GPU; that of a processor is 0."""
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+
+
+def count_in_units(*strides: int) -> tuple[int, list[int]]:
+    """The unit that all of these can be divided by, and how many of it each of them is."""
+    unit = 1 if any(stride % UNIT for stride in strides) else UNIT
+    return unit, [stride // unit for stride in strides]
