@@ -8,10 +8,9 @@ measured.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
-
-from ...tome_core.constants import constant
 
 WIDE_PRODUCTS = (9, 10)
 """GPUs of these major compute capabilities, the H100 and the B200 among them, have instructions for
@@ -82,7 +81,7 @@ def _has_wide_products(device: torch.device) -> bool:
     return find_capability(device)[0] in WIDE_PRODUCTS
 
 
-@constant
+@lru_cache(maxsize=64)
 def find_capability(device: torch.device) -> tuple[int, int]:
     """The compute capability of a GPU; that of a processor is 0."""
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)

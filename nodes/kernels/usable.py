@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -15,13 +17,18 @@ LEAST_CAPABILITY = (8, 0)
 """It is that of the first NVIDIA GPUs that compute in bfloat16, and hold what the kernels need
 beside a processor."""
 
+LEAST_TRITON = (3, 3)
+"""Versions before it compile no function that is given several arguments as one."""
+
 LEAST_ALIKE = 0.98
 """So many of the tokens that a kernel chooses must be those that it has to choose. Rounding decides
 which of two that are equally similar is merged."""
 
 
-@lru_cache(maxsize=64)
-@apart_from_block()
+class TooLittleMemoryError(RuntimeError):
+    """A kernel was not tried, since something else held the memory of the GPU."""
+
+
 def why_unusable(
     kernel: str, device: torch.device, dtype: torch.dtype = torch.float16, *shape: int
 ) -> str:
@@ -35,6 +42,16 @@ def why_unusable(
         kernel: the module here that has it, and ``try_out``.
         shape: what else the kernel is compiled for, as ``try_out`` takes it.
     """
+    try:
+        return _try_once(kernel, device, dtype, *shape)
+    except TooLittleMemoryError:
+        return "the GPU had too little memory to try it"
+
+
+@lru_cache(maxsize=64)
+@apart_from_block()
+def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int) -> str:
+    """Raises TooLittleMemoryError, which is not remembered: there may be more at the next call."""
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
         return "there is no GPU"
@@ -43,9 +60,21 @@ def why_unusable(
     try:
         return "" if _works(kernel, device, dtype, *shape) else "Triton gives other results here"
     except ImportError:
-        return "Triton is not installed"
+        return _name_old_triton() or "Triton is not installed"
     except Exception as error:
-        return f"Triton does not run here ({(str(error).strip() or repr(error))[:100]})"
+        if "out of memory" in str(error):  # PyTorch's errors and those of Triton share these words
+            raise TooLittleMemoryError from error
+        said = (str(error).strip() or repr(error))[:100]
+        return _name_old_triton() or f"Triton does not run here ({said})"
+
+
+def _name_old_triton() -> str:
+    """Why the installed Triton cannot compile our kernels, empty where its version can."""
+    version = getattr(sys.modules.get("triton"), "__version__", "")
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    needed = ".".join(map(str, LEAST_TRITON))
+    is_old = bool(numbers) and numbers < LEAST_TRITON
+    return f"Triton {version} is installed, and {needed} or later is needed" if is_old else ""
 
 
 @torch.inference_mode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -46,9 +47,9 @@ def gpus(monkeypatch):
 
         monkeypatch.setattr(trial, "load_kernel", load)
 
-    why_unusable.cache_clear()
+    trial._try_once.cache_clear()
     yield install
-    why_unusable.cache_clear()
+    trial._try_once.cache_clear()
 
 
 def test_a_kernel_is_tried_once_for_each_device_type_and_shape(gpus):
@@ -101,6 +102,29 @@ def test_a_kernel_is_left_alone_with_a_reason(kernel, reason, gpus):
     gpus(kernel)
     found = why_unusable("windows", GPU)
     assert found.startswith(reason) and bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_old"),
+    [("3.2.0", True), ("2.3.1", True), ("3.3.0", False), ("3.10.0+git1", False), ("", False)],
+)
+def test_a_triton_that_is_too_old_is_named_where_a_kernel_fails(version, is_old, gpus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__=version))
+    gpus(SimpleNamespace(try_out=fail))
+    known = f"Triton {version} is installed, and 3.3 or later is needed"
+    assert (why_unusable("windows", GPU) == known) == is_old
+
+
+@pytest.mark.parametrize(
+    "error",
+    [torch.cuda.OutOfMemoryError("CUDA out of memory."), RuntimeError("Triton: out of memory")],
+    ids=["PyTorch's", "Triton's"],
+)
+def test_a_gpu_that_was_full_is_tried_again(error, gpus):
+    gpus(error)
+    assert why_unusable("windows", GPU) == "the GPU had too little memory to try it"
+    gpus(Kernel())
+    assert why_unusable("windows", GPU) == ""
 
 
 def test_gpus_before_ampere_are_not_even_tried(gpus, monkeypatch):
