@@ -21,12 +21,13 @@ class Form:
     Args:
         compute: has the arguments of the operator and returns what it returns.
         takes: whether it takes these arguments, on a device of its type.
-        why_unavailable: why it does not run on a device, empty where it does.
+        why_unavailable: why it does not run on a device, empty where it does; may be asked with
+            what is known of a call, too.
     """
 
     compute: Callable[..., Any]
     takes: Callable[..., bool]
-    why_unavailable: Callable[[torch.device], str]
+    why_unavailable: Callable[..., str]
     device_type: str = "cuda"
 
 
@@ -42,7 +43,10 @@ def find_form(operator: str, device: torch.device, *arguments: Any) -> Callable[
     return form.compute
 
 
-def why_unavailable(operator: str, device: torch.device) -> str:
-    """Why an operator has no faster form on a device, empty where it has one."""
+def why_unavailable(operator: str, device: torch.device, *call: Any) -> str:
+    """Why an operator has no faster form on a device, empty where it has one.
+
+    call: what is known of a call of it, as its form asks for.
+    """
     form = FORMS.get(operator)
-    return form.why_unavailable(device) if form else "there is no GPU"
+    return form.why_unavailable(device, *call) if form else "there is no GPU"

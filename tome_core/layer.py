@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from .constants import constant
+from .faster_forms import why_unavailable
 from .grid import Stream
 
 LEAST_FLOPS = {"merging": 3e11, "downsampling": 8.5e10}
@@ -17,10 +19,35 @@ not depend on how a batch is split."""
 
 H100_PROCESSORS = 132
 
-OF_PROCESSOR = {(9, 0): 1.0, (10, 0): 2.0, (8, 0): 0.5}
-OF_OTHERS = 0.25
+OF_PROCESSOR = {
+    (7, 0): 0.21,
+    (7, 5): 0.22,
+    (8, 0): 0.385,
+    (8, 6): 0.24,
+    (8, 9): 0.34,
+    (9, 0): 1.0,
+    (10, 0): 2.0,
+    (10, 3): 2.0,
+    (12, 0): 0.36,
+}
+OF_GEFORCE = {(7, 5): 0.11, (8, 6): 0.12, (8, 9): 0.172, (12, 0): 0.164}
+OF_OTHERS = 0.17
 """The key is the compute capability. The value is what one multiprocessor computes in half
-precision, as a share of one of an H100, by the data sheets."""
+precision, with sums in single precision, as a share of one of an H100, by the data sheets. Cards of
+GeForce have a table of their own: they compute half as much as other cards of their capability."""
+
+OF_AMD = {
+    "gfx9": 0.055,
+    "gfx908": 0.21,
+    "gfx90a": 0.23,
+    "gfx942": 0.57,
+    "gfx950": 1.2,
+    "gfx10": 0.15,
+    "gfx11": 0.34,
+    "gfx12": 0.81,
+}
+"""The key is how the name of an architecture of AMD's begins, and the value is the same. From gfx10
+on PyTorch counts pairs of compute units."""
 
 MOST_GROUPS = 4
 """Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures
@@ -40,6 +67,8 @@ class Layer:
         channels: of a token in attention, all heads together; 0: few tokens are reduced, too.
         local_window: side of the box of exact keys around each tile of queries, in tokens; 0: none.
         most_groups: into which merged queries are split, each with keys of its own.
+        dtype, head_channels, masked: of the attention call: its numbers' type, the channels of one
+            head, and whether a mask hides keys.
     """
 
     stream: Stream
@@ -49,6 +78,14 @@ class Layer:
     channels: int = 0
     local_window: int = 0
     most_groups: int = MOST_GROUPS
+    dtype: torch.dtype = torch.float16
+    head_channels: int = 64
+    masked: bool = False
+
+    def explain_slow_windows(self) -> str:
+        """Why no faster form computes attention in local windows here, empty where one does."""
+        call = self.dtype, self.head_channels, self.masked
+        return why_unavailable("windows.attend", self.device, *call)
 
     def explain_loss(self, kind: str) -> str:
         """Why "merging" or "downsampling" does not pay here, empty where it does."""
@@ -75,5 +112,18 @@ def _compare_with_h100(device: torch.device) -> float:
     if (device.index or 0) >= torch.cuda.device_count():
         return 1.0
     of_gpu = torch.cuda.get_device_properties(device)
-    share = OF_PROCESSOR.get((of_gpu.major, of_gpu.minor), OF_OTHERS)
-    return share * of_gpu.multi_processor_count / H100_PROCESSORS
+    return _find_share(of_gpu) * of_gpu.multi_processor_count / H100_PROCESSORS
+
+
+def _find_share(of_gpu: Any) -> float:
+    """What one multiprocessor computes, by what PyTorch tells of a GPU.
+
+    Compute capabilities of AMD's GPUs are no ones of NVIDIA's: that of an MI250 is that of an H100.
+    """
+    if torch.version.hip:
+        known = [name for name in OF_AMD if of_gpu.gcnArchName.startswith(name)]
+        return OF_AMD[max(known, key=len)] if known else OF_OTHERS
+    capability = of_gpu.major, of_gpu.minor
+    if "GeForce" in of_gpu.name and capability in OF_GEFORCE:
+        return OF_GEFORCE[capability]
+    return OF_PROCESSOR.get(capability, OF_OTHERS)

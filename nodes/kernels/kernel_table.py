@@ -25,6 +25,28 @@ MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
 """A strip with more of them does not fit into the registers of the program that merges it."""
 
 
+HALF = (torch.float16, torch.bfloat16)
+
+
+def why_no_windows(
+    device: torch.device,
+    dtype: torch.dtype = torch.float16,
+    channels: int = 64,
+    masked: bool = False,
+) -> str:
+    """Why our kernels compute no call of such tensors in local windows, empty where they do.
+
+    It is asked before a call is planned. channels: of a head.
+    """
+    if masked:
+        return "our kernel takes no mask"
+    if dtype not in HALF:
+        return "our kernel computes in half precision"
+    if channels > MOST_HEAD_CHANNELS:
+        return f"our kernel takes heads of at most {MOST_HEAD_CHANNELS} channels"
+    return why_unusable("windows", device, dtype, channels, False)
+
+
 def takes_windows(
     plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
 ) -> bool:
@@ -60,7 +82,7 @@ def fits(q: Tensor, k: Tensor, v: Tensor) -> bool:
     They have no gradients, which training a LoRA asks for.
     """
     return (
-        q.dtype in (torch.float16, torch.bfloat16)
+        q.dtype in HALF
         and q.dtype == k.dtype == v.dtype
         and q.shape[3] == v.shape[3] <= MOST_HEAD_CHANNELS
         and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
@@ -76,7 +98,7 @@ def _measure_image(x: Tensor) -> int:
 
 def reads(metric: Tensor) -> bool:
     """Whether our kernels compare such tokens. metric: (B, N, C)."""
-    return metric.dtype in (torch.float16, torch.bfloat16) and metric.stride(2) == 1
+    return metric.dtype in HALF and metric.stride(2) == 1
 
 
 def _is_usable(kernel: str, x: Tensor, *shape: int) -> bool:
@@ -91,7 +113,7 @@ TABLE = {
     "windows.attend": Form(
         partial(_compute, "windows", "attend"),
         takes_windows,
-        lambda device: why_unusable("windows", device, torch.float16, 64, False),
+        why_no_windows,
     ),
     "windows.merge_queries": Form(
         partial(_compute, "queries", "merge_queries"),

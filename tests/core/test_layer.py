@@ -26,8 +26,15 @@ SD15, SDXL = 320, 640
 def gpu(monkeypatch):
     """Names the GPU that is there."""
 
-    def put(processors, major, minor):
-        of_gpu = SimpleNamespace(multi_processor_count=processors, major=major, minor=minor)
+    def put(processors, major, minor, name="", hip=None):
+        of_gpu = SimpleNamespace(
+            multi_processor_count=processors,
+            major=major,
+            minor=minor,
+            name=name,
+            gcnArchName=name,
+        )
+        monkeypatch.setattr(torch.version, "hip", hip)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: of_gpu)
         forget_constants()
@@ -43,13 +50,47 @@ def layer_of(side, channels, device=GPU):
     )
 
 
-def test_a_slower_gpu_needs_less_work(gpu):
-    gpu(132, 9, 0)
-    h100 = layers.find_least("merging", GPU)
-    gpu(128, 8, 9)
-    rtx4090 = layers.find_least("merging", GPU)
-    gpu(28, 8, 6)
-    assert layers.find_least("merging", GPU) < rtx4090 < h100 == 3e11
+GEFORCE = "NVIDIA GeForce RTX "
+
+
+@pytest.mark.parametrize(
+    ("name", "processors", "capability", "tflops"),
+    [
+        ("NVIDIA H100 80GB HBM3", 132, (9, 0), 989),
+        ("NVIDIA A100-SXM4-80GB", 108, (8, 0), 312),
+        ("NVIDIA B200", 148, (10, 0), 2250),
+        ("NVIDIA L40S", 142, (8, 9), 362),
+        ("NVIDIA RTX A6000", 84, (8, 6), 155),
+        (GEFORCE + "3060", 28, (8, 6), 25.6),
+        (GEFORCE + "3090", 82, (8, 6), 71),
+        (GEFORCE + "4090", 128, (8, 9), 165),
+        (GEFORCE + "5090", 170, (12, 0), 209.5),
+    ],
+    ids=str,
+)
+def test_gpus_compute_what_their_data_sheets_say(name, processors, capability, tflops, gpu):
+    """In half precision, added up in single precision."""
+    gpu(processors, *capability, name)
+    assert layers.find_least("merging", GPU) / 3e11 == pytest.approx(tflops / 989, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "processors", "capability", "tflops"),
+    [
+        ("gfx90a:sramecc+:xnack-", 104, (9, 0), 181),
+        ("gfx906:sramecc-:xnack-", 60, (9, 0), 26.5),
+        ("gfx1100", 48, (11, 0), 123),
+    ],
+)
+def test_gpus_of_amd_are_known_by_their_architecture(name, processors, capability, tflops, gpu):
+    """Their compute capabilities are those of other GPUs of NVIDIA's."""
+    gpu(processors, *capability, name, hip="6.4")
+    assert layers.find_least("merging", GPU) / 3e11 == pytest.approx(tflops / 989, rel=0.1)
+
+
+def test_an_unknown_gpu_needs_less_work_than_an_h100(gpu):
+    gpu(100, 13, 0, "another")
+    assert 0 < layers.find_least("merging", GPU) < 3e11
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,25 @@ def test_windows_with_a_mask_are_left_to_pytorch(usable):
     assert not takes_windows(TOKENS, TOKENS, mask=torch.zeros(1, 1, 1, 70))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "channels", "masked", "reason"),
+    [
+        (HALF, 128, False, ""),
+        (BFLOAT, 40, False, ""),
+        (SINGLE, 64, False, "our kernel computes in half precision"),
+        (HALF, 256, False, "our kernel takes heads of at most 128 channels"),
+        (HALF, 64, True, "our kernel takes no mask"),
+    ],
+)
+def test_it_is_known_before_planning_what_windows_are_left_to_pytorch(
+    dtype, channels, masked, reason, usable
+):
+    assert why_unavailable("windows.attend", GPU, dtype, channels, masked) == reason
+    x = torch.zeros(1, 2, 70, channels, dtype=dtype)
+    mask = torch.zeros(1, 1, 1, 70) if masked else None
+    assert takes_windows(x, x, mask) == (not reason)
+
+
 def test_merged_queries_are_left_to_pytorch_where_their_kernel_alone_does_not_run(monkeypatch):
     monkeypatch.setattr(
         kernel_table, "why_unusable", lambda *asked: "no" if asked[-1] is True else ""

@@ -71,7 +71,7 @@ def kernels_of_windows() -> Iterator[Any]:
     """
     before = FORMS["windows.attend"]
     kernels = load_kernel("windows")
-    FORMS["windows.attend"] = Form(kernels.attend, before.takes, lambda device: "")
+    FORMS["windows.attend"] = Form(kernels.attend, before.takes, lambda *_: "")
     try:
         yield kernels
     finally:

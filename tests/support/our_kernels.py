@@ -31,7 +31,7 @@ def take_here(
 
         takes = (lambda *_: True) if single_precision else form.takes
         here = replace(
-            form, compute=compute, takes=takes, why_unavailable=lambda _: "", device_type="cpu"
+            form, compute=compute, takes=takes, why_unavailable=lambda *_: "", device_type="cpu"
         )
         monkeypatch.setitem(FORMS, operator, here)
     return computed

@@ -8,7 +8,6 @@ import torch
 
 from ..constants import constant
 from ..draws import Draws
-from ..faster_forms import why_unavailable
 from ..grid import Stream, TokenGrid
 from ..layer import Layer
 from ..plan import Skipped
@@ -48,15 +47,15 @@ def plan_windows(
     """
     stream, device = layer.stream, layer.device
     # A kernel that reads keys where they lie takes tiles of any size, and is one kernel.
-    reads_in_place = not why_unavailable("windows.attend", device)
-    asked_for = reads_in_place or settings.local_window is not None
+    slow = layer.explain_slow_windows()
+    asked_for = not slow or settings.local_window is not None
     tokens = stream.grid.tokens
     if not asked_for and tokens < LEAST_FOR_WINDOWS.get(device.type, 0):
         return Skipped(
-            f"{tokens} tokens are too few for local windows to pay on a GPU without Triton; "
+            f"{tokens} tokens are too few for local windows to pay without our kernel ({slow}); "
             f"with a size as local_window they are reduced"
         )
-    at_once = 1 if reads_in_place else QUERIES_AT_ONCE.get(device.type, 1)
+    at_once = QUERIES_AT_ONCE.get(device.type, 1) if slow else 1
     geometry = fit_windows(stream, smaller, layer.local_window, at_once, kept_share, device)
     if geometry.keys_read >= tokens or 0 < settings.max_tokens < geometry.keys_read:
         return None

@@ -111,14 +111,15 @@ def _say_what_is_slow(
     tokens: those that were compared; of single precision they are left to PyTorch in any case.
     """
     if any(isinstance(plan, WindowPlan) for plan in plans.values()):
-        what, pronoun, operator = "local windows are", "they", "windows.attend"
+        what, pronoun, reason = "local windows are", "they", layer.explain_slow_windows()
     elif (
         isinstance(settings, MergeSettings)
         and settings.matching == "local"
         and tokens.dtype != torch.float32
     ):
-        what, pronoun, operator = "merging is", "it", "merging.match_local"
+        what, pronoun = "merging is", "it"
+        reason = why_unavailable("merging.match_local", layer.device)
     else:
         return
-    if reason := why_unavailable(operator, layer.device):
+    if reason:
         call.run.report.say(None, f"{what} slower than {pronoun} could be: {reason}")

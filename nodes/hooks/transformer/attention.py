@@ -179,6 +179,9 @@ def plan_sequence(
         channels=arranged.heads * arranged.q.shape[3],
         local_window=LOCAL_WINDOW,
         most_groups=MOST_GROUPS,
+        dtype=arranged.q.dtype,
+        head_channels=arranged.q.shape[3],
+        masked=arranged.mask is not None,
     )
     merges_queries = any("queries" in targets for targets in acting.values())
     tokens = arranged.q if merges_queries else arranged.k

@@ -26,6 +26,7 @@ class SelfAttentionLayer:
         block, number, index: as ComfyUI names the block in ``extra_options``, such as input 1, 0.
         downsample: the latent's side over the layer's side: 1, 2, 4 or 8.
         channels: of a token in attention, all heads together.
+        head_channels: of one head.
         path: the block's name inside the UNet.
     """
 
@@ -34,6 +35,7 @@ class SelfAttentionLayer:
     index: int
     downsample: int
     channels: int
+    head_channels: int
     path: str
 
     local_window = 0
@@ -45,14 +47,26 @@ class SelfAttentionLayer:
 
     @constant
     def measure(
-        self, activations: tuple[int, ...], resolutions: tuple[int, ...], device: torch.device
+        self,
+        activations: tuple[int, ...],
+        resolutions: tuple[int, ...],
+        device: torch.device,
+        dtype: torch.dtype = torch.float16,
     ) -> Layer:
         """The layer with activations of this shape, (B, C, H, W).
 
         resolutions: of all layers of the UNet, finest first.
         """
         stream = Stream(TokenGrid.from_activations(activations))
-        return Layer(stream, device, self.downsample, resolutions, self.channels)
+        return Layer(
+            stream,
+            device,
+            self.downsample,
+            resolutions,
+            self.channels,
+            dtype=dtype,
+            head_channels=self.head_channels,
+        )
 
     def measure_from(self, latent: Tensor, resolutions: tuple[int, ...]) -> Layer:
         """The layer before the UNet is called. latent: (B, C, H, W).
@@ -85,6 +99,7 @@ def list_layers(unet: UNetModel) -> tuple[SelfAttentionLayer, ...]:
                     index,
                     downsample,
                     transformer.attn1.heads * transformer.attn1.dim_head,
+                    transformer.attn1.dim_head,
                     f"{path}.transformer_blocks.{index}",
                 )
                 for index, transformer in enumerate(module.transformer_blocks)
