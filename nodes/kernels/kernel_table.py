@@ -59,7 +59,8 @@ def takes_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor | None, scale: 
     """Whether our kernel gives keys their weights, faster than extra channels do.
 
     It computes as many channels as the next power of two. With 64 and 128 it takes 0.5 to 0.6 times
-    as long on an H100, with 40 it takes 2.4 times as long.
+    as long on an H100. With 40 it took 2.4 times as long, when it loaded their numbers one by one;
+    what it takes since was not measured.
     """
     return q.shape[3] in (64, 128) and fits(q, k, v) and _is_usable("weighed_keys", q, q.shape[3])
 

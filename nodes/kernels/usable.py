@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from functools import lru_cache
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor
 
 from ...tome_core.constants import apart_from_block
+
+logger = logging.getLogger("token_merge")
 
 LEAST_CAPABILITY = (8, 0)
 """It is that of the first NVIDIA GPUs that compute in bfloat16, and hold what the kernels need
@@ -57,6 +60,7 @@ def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int
         return "there is no GPU"
     if torch.version.hip or torch.cuda.get_device_capability(device) < LEAST_CAPABILITY:
         return "the GPU is not one of NVIDIA's since 2020"
+    logger.info("Trying our kernel %r: some seconds, if Triton has to compile it first.", kernel)
     try:
         return "" if _works(kernel, device, dtype, *shape) else "Triton gives other results here"
     except ImportError:

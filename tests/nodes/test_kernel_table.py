@@ -62,6 +62,14 @@ def test_a_kernel_is_tried_once_for_each_device_type_and_shape(gpus):
     assert kernel.trials == cases
 
 
+def test_the_console_says_once_that_a_kernel_may_be_compiled(gpus, caplog):
+    gpus(Kernel())
+    caplog.set_level("INFO")
+    for _ in range(2):
+        why_unusable("windows", GPU)
+    assert caplog.text.count("Trying our kernel 'windows'") == 1
+
+
 def test_a_kernel_is_tried_apart_from_the_block_that_asks(gpus, monkeypatch):
     """Else ComfyUI would find other allocations in the first block than in those after it."""
     pauses, during = [], []
