@@ -12,15 +12,17 @@ import json
 import sys
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
-from benchmarks import loading
-
 from .compiled_code import describe
+
+ROOT = Path(__file__).parents[2]
 
 KERNELS = {
     "attention_triton": ("attend", "attend_merged"),
@@ -43,9 +45,6 @@ class Driver:
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cuda", self.capability, 32)
-
-    def get_benchmarker(self) -> None:
-        """ComfyUI's own kernels ask for it with Triton 3.3, when they are imported."""
 
 
 class Compiler:
@@ -129,12 +128,19 @@ SIDES = 64, 48
 """Of pictures in tokens: no other code is made for the second one."""
 
 
+def import_without_comfyui() -> None:
+    """Have the pack's two upper packages be empty: the kernels need nothing of them."""
+    for name, folder in (("token_merge", ROOT), ("token_merge.nodes", ROOT / "nodes")):
+        sys.modules[name] = ModuleType(name)
+        sys.modules[name].__path__ = [str(folder)]
+
+
 def main(cases: str, *capabilities: str) -> None:
-    driver.set_active(Driver(int(capabilities[0])))
-    loading.load("cpu")
+    import_without_comfyui()
     from token_merge.nodes import kernels
     from token_merge.nodes.kernels import shapes
 
+    kernels.enter_kernels()
     made: dict[str, Any] = {}
     for module, names in KERNELS.items():
         there = import_module(f"{kernels.__name__}.{module}")
