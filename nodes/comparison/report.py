@@ -24,6 +24,7 @@ STEADY = 1.2
 CONSTANT = 1e-5
 """A latent whose values differ by at most this share of the largest one is constant but for
 rounding."""
+IDENTICAL = "identical"
 PACK = Path(__file__).parents[2]
 
 
@@ -34,9 +35,10 @@ def describe_results(unpatched: Rounds, patched: Rounds) -> list[str]:
     """
     if not unpatched[0].sampled:
         return ["Nothing was compared: with denoise 0 no step is sampled, and no model runs"]
+    difference = _describe_difference(unpatched, patched)
     return [
-        *_describe_speed(unpatched, patched),
-        f"Difference of the latents: {_describe_difference(unpatched, patched)}",
+        *_describe_speed(unpatched, patched, difference),
+        f"Difference of the latents: {difference}",
         f"Peak memory: {_describe_memory(unpatched, patched)}",
         *_describe_nodes(unpatched, patched),
     ]
@@ -77,27 +79,39 @@ def measure_psnr(result: Tensor, unpatched: Tensor) -> float:
     return float(10 * torch.log10((unpatched.max() - unpatched.min()).square() / error))
 
 
-def _describe_speed(unpatched: Rounds, patched: Rounds) -> list[str]:
-    """A verdict and the mean step; the median would hide a node that acts in a few steps only."""
+def _describe_speed(unpatched: Rounds, patched: Rounds, difference: str) -> list[str]:
+    """A verdict and the mean step; the median would hide a node that acts in a few steps only.
+
+    Equal latents come of equal work, whose times differ by chance.
+    """
+    equal = _explain_equal(patched) if difference == IDENTICAL else ""
     if not all(run.seconds for run in (*unpatched, *patched)):
-        return ["Speed was not measured: at least 2 steps are needed"]
+        return [equal or "Speed was not measured: at least 2 steps are needed"]
     before, after = ([fmean(run.seconds) for run in runs] for runs in (unpatched, patched))
     speedups = [one / other for one, other in zip(before, after, strict=True)]
     lowest, highest = min(speedups), max(speedups)
-    speed = f"{fmean(before) / fmean(after):.2f}x ({lowest:.2f} to {highest:.2f})"
-    verdict = f"{_judge(lowest, highest)}: {speed}"
-    if highest > STEADY * lowest:
-        verdict += ". The two rounds do not agree: was the machine busy with something else?"
     seconds = f"unpatched {fmean(before):.3g} s, patched {fmean(after):.3g} s"
-    return [verdict, f"Seconds per step: {seconds}, {speed}"]
-
-
-def _judge(lowest: float, highest: float) -> str:
-    if highest < 1 - CLEAR:
-        return "Slower than the original model"
+    lines = [f"Seconds per step: {seconds}"]
+    if equal:
+        return [equal, *lines]
+    speed = f"{fmean(before) / fmean(after):.2f}x"
+    if highest > STEADY * lowest:
+        lines.insert(0, "The two rounds do not agree: was the machine busy with something else?")
     if lowest > 1 + CLEAR:
-        return "Faster than the original model"
-    return "No clear difference in speed"
+        speed += " faster"
+    elif highest >= 1 - CLEAR:
+        speed += ", no clear difference"
+    else:
+        speed += ", slower"
+    verdict = f"{speed} ({lowest:.2f} to {highest:.2f}), {difference.removeprefix('PSNR ')}"
+    return [verdict, *lines]
+
+
+def _explain_equal(patched: Rounds) -> str:
+    """Why both models gave the same latent."""
+    if patched[-1].lines:
+        return "Nothing was reduced: the latents are identical"
+    return "patched_model is not patched: the latents are identical"
 
 
 def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:
@@ -105,7 +119,7 @@ def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:
     if [each.shape for each in before] != [each.shape for each in after]:
         return "not comparable, the sizes differ"
     if all(map(torch.equal, before, after)):
-        return "identical"
+        return IDENTICAL
     return " and ".join(map(_describe_psnr, after, before))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -22,25 +23,31 @@ def model(
 @pytest.mark.parametrize(
     ("patched", "said"),
     [
-        (
-            [[0.5], [0.4]],
-            "Faster than the original model: 2.22x (2.00 to 2.50). The two rounds do not agree",
-        ),
-        ([[0.5], [0.48]], "Faster than the original model: 2.04x (2.00 to 2.08)"),
-        ([[1.1], [1.2]], "Slower than the original model: 0.87x (0.83 to 0.91)"),
-        ([[1.01], [0.95]], "No clear difference in speed: 1.02x (0.99 to 1.05)"),
+        ([[0.5], [0.4]], "2.22x faster (2.00 to 2.50), 40.0 dB"),
+        ([[0.5], [0.48]], "2.04x faster (2.00 to 2.08), 40.0 dB"),
+        ([[1.1], [1.2]], "0.87x, slower (0.83 to 0.91), 40.0 dB"),
+        ([[1.01], [0.95]], "1.02x, no clear difference (0.99 to 1.05), 40.0 dB"),
         ([[1.0], []], "Speed was not measured: at least 2 steps are needed"),
     ],
 )
 def test_the_verdict_rests_on_both_rounds(patched, said):
-    verdict = describe_results(model([[1.0], [1.0]]), model(patched))[0]
-    assert verdict.startswith(said)
-    assert ("do not agree" in verdict) == ("do not agree" in said)
+    lines = describe_results(model([[1.0], [1.0]]), model(patched, RESULT + 0.04))
+    assert lines[0] == said
+    assert ("do not agree" in lines[1]) == (patched == [[0.5], [0.4]])
+
+
+@pytest.mark.parametrize("steps", [[0.5], []])
+def test_models_that_give_the_same_latent_are_never_called_faster(steps):
+    unpatched, patched = model([[1.0], [1.0]]), model([steps, steps])
+    said = describe_results(unpatched, patched)[0]
+    assert said == "patched_model is not patched: the latents are identical"
+    idle = tuple(replace(run, lines=(("Token Merge", "no layer"),)) for run in patched)
+    assert describe_results(unpatched, idle)[0] == "Nothing was reduced: the latents are identical"
 
 
 def test_a_node_that_acts_in_a_part_of_the_steps_is_judged_by_all_of_them():
     lines = describe_results(model([[1.0, 1.0, 1.0]] * 2), model([[0.4, 1.0, 1.0]] * 2))
-    assert "Seconds per step: unpatched 1 s, patched 0.8 s, 1.25x (1.25 to 1.25)" in lines
+    assert "Seconds per step: unpatched 1 s, patched 0.8 s" in lines
 
 
 def test_psnr_takes_the_range_of_the_original_latent_as_its_peak():
