@@ -25,6 +25,9 @@ GRAPH_PICTURES = {
 GRAPH_CLIPS = ("flux-1024",)
 """On larger ones, a GPU does not wait for the processor anyway."""
 
+LARGE = ("flux-2048", "wan-480p", "wan-720p")
+"""Clips of which attention is most of the work."""
+
 CPU_CLIPS = (
     # Larger calls take minutes on two cores.
     Clip("flux-1024", FLUX_SHAPED, 1024, 1024, 2, 3),

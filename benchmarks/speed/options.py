@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 PARTS = ("unet", "transformer", "graph")
+BESIDE = "rivals"
+"""A part that is measured only where it is asked for."""
 CLIPS = ("flux-1024", "flux-1536", "flux-2048", "wan-480p", "wan-720p")
 
 
@@ -18,10 +20,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="?",
-        choices=[*PARTS, "all"],
+        choices=[*PARTS, BESIDE, "all"],
         default="all",
         help="whole UNets, blocks of diffusion transformers and their attention, or whole calls "
-        "replayed as CUDA graphs (on a GPU alone); default: all",
+        "replayed as CUDA graphs (on a GPU alone); rivals: attention of large pictures and videos "
+        "beside comfy-kitchen's kernels, which is not among all; default: all",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     models = ["sd15", "sdxl"]

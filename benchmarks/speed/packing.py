@@ -33,7 +33,14 @@ WHEELS = (
     "pygments",
 )
 BINARY_WHEELS = ("comfy-aimdo", "psutil")
-PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+KITCHEN = "comfy-kitchen==0.2.40"
+"""With the kernels of the part ``rivals``, which alone imports this one."""
+PLATFORMS = (
+    "manylinux_2_28_x86_64",
+    "manylinux_2_27_x86_64",
+    "manylinux_2_17_x86_64",
+    "manylinux2014_x86_64",
+)
 
 SCRIPT = """\
 #!/bin/sh
@@ -45,10 +52,14 @@ export COMFYUI_PATH="$here/comfyui" TOKEN_MERGE_COMMIT={commit} PYTHONDONTWRITEB
 # packages/ comes after the machine's own packages, so that none of those is replaced.
 exec "${{PYTHON:-python3}}" -c '
 import sys
-sys.path.append(sys.argv.pop(1))
+packages, kitchen = sys.argv[1:3]
+del sys.argv[1:3]
+sys.path.append(packages)
+if "rivals" in sys.argv:
+    sys.path.insert(0, kitchen)
 from benchmarks.speed.cli import main
 sys.exit(main(sys.argv[1:]))
-' "$here/packages" --device cuda --minutes 9 --out "$here/results" "$@"
+' "$here/packages" "$here/kitchen" --device cuda --minutes 9 --out "$here/results" "$@"
 """
 
 
@@ -66,8 +77,12 @@ def pack(folder: Path) -> str:
         _copy(comfyui / name, folder / "comfyui" / name)
     for file in comfyui.glob("*.py"):
         _copy(file, folder / "comfyui" / file.name)
-    _install(folder / "packages", WHEELS, ("any",))
-    _install(folder / "packages", BINARY_WHEELS, PLATFORMS)
+    _install(folder / "packages", _pin(WHEELS), ("any",))
+    _install(folder / "packages", _pin(BINARY_WHEELS), PLATFORMS)
+    _install(folder / "kitchen", [KITCHEN], PLATFORMS)
+    # Kernels for other GPUs than NVIDIA's, which take four times as much room.
+    for file in (folder / "kitchen").glob("comfy_kitchen/backends/hip/*.so"):
+        file.unlink()
     script = folder / "run.sh"
     script.write_text(SCRIPT.format(commit=find_commit(ROOT) or "unknown"), encoding="utf-8")
     script.chmod(0o755)
@@ -89,14 +104,18 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy(file, place)
 
 
-def _install(folder: Path, packages: tuple[str, ...], platforms: tuple[str, ...]) -> None:
-    """Unpack the versions of this environment, built for ``platforms`` and any recent Python."""
+def _pin(packages: tuple[str, ...]) -> list[str]:
+    """The versions of this environment."""
     from importlib.metadata import version
 
+    return [f"{name}=={version(name)}" for name in packages]
+
+
+def _install(folder: Path, wanted: list[str], platforms: tuple[str, ...]) -> None:
+    """Unpack packages that were built for ``platforms`` and any recent Python."""
     options = ["--quiet", "--no-deps", "--no-compile", "--only-binary=:all:"]
     options += [word for name in platforms for word in ("--platform", name)]
     options += ["--python-version", "3.12", "--target", str(folder), "--upgrade"]
-    wanted = [f"{name}=={version(name)}" for name in packages]
     command = [sys.executable, "-m", "pip", "install", *options, *wanted]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:

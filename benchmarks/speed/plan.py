@@ -14,6 +14,7 @@ from . import inputs, measure_transformer, measure_unet
 from .diffusion_transformers import Clip
 from .environment import Environment
 from .measure_unet import Picture
+from .options import BESIDE
 from .session import Session
 
 
@@ -37,6 +38,9 @@ def measure(session: Session, options: argparse.Namespace) -> None:
             measure_transformer.measure(session, _clips(options, environment), environment)
         if options.part in ("graph", "all") and can_replay:
             _graph(session, options, environment)
+        if options.part == BESIDE:
+            clips = [clip for clip in _clips(options, environment) if clip.name in inputs.LARGE]
+            measure_transformer.measure_beside(session, clips, environment)
 
 
 def _unet(session: Session, options: argparse.Namespace, environment: Environment) -> None:
