@@ -16,26 +16,26 @@ SLIDES = " sliding "
 """A caption with this word is of a scene in which all that is seen moves in one direction."""
 
 
-def make_pictures(count: int, tokens: int) -> list[Batch]:
-    """Picture n has the noise of seed n. tokens: a side."""
-    return _split(scenes.list_held_out(count), square(tokens))
+def make_pictures(count: int, tokens: int, first: int = 0) -> list[Batch]:
+    """Picture n has the noise of seed n. tokens: a side. first: number of the first picture."""
+    return _split(scenes.list_held_out(first + count)[first:], square(tokens), first)
 
 
-def make_clips(count: int, tokens: int, regime: Regime) -> list[Batch]:
+def make_clips(count: int, tokens: int, regime: Regime, first: int = 0) -> list[Batch]:
     """The same of clips. Where ``regime`` denoises in part, drawn ones that slide are made anew."""
-    drawn = clips.draw_held_out(count, SLIDES if regime.is_partial else "")
+    drawn = clips.draw_held_out(first + count, SLIDES if regime.is_partial else "")[first:]
     captions = [scene.caption for scene in drawn]
     starts = None
     if regime.is_partial:
         side = tokens * codec.PIXELS_PER_TOKEN
         starts = codec.split_bands(clips.crop(drawn, side, torch.Generator().manual_seed(0)))
-    return _split(captions, (codec.CHANNELS, FRAMES, tokens, tokens), starts)
+    return _split(captions, (codec.CHANNELS, FRAMES, tokens, tokens), first, starts)
 
 
 def _split(
-    captions: list[str], shape: tuple[int, ...], starts: Tensor | None = None
+    captions: list[str], shape: tuple[int, ...], first: int, starts: Tensor | None = None
 ) -> list[Batch]:
-    """starts: (count, *shape), latents that are made anew."""
+    """first: seed of the first. starts: (count, *shape), latents that are made anew."""
     encoder = text.build_encoder()
     prompts = torch.stack([text.encode(encoder, caption) for caption in captions])
     nothing = text.encode(encoder, "")[None]
@@ -43,9 +43,9 @@ def _split(
         Batch(
             some,
             nothing,
-            tuple(range(first, first + len(some))),
+            tuple(range(first + start, first + start + len(some))),
             shape,
-            None if starts is None else starts[first : first + len(some)],
+            None if starts is None else starts[start : start + len(some)],
         )
-        for first, some in zip(range(0, len(captions), ROWS), prompts.split(ROWS), strict=True)
+        for start, some in zip(range(0, len(captions), ROWS), prompts.split(ROWS), strict=True)
     ]

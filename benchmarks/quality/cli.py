@@ -44,6 +44,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
 
 def _times(options: argparse.Namespace, console: Console) -> None:
     from .equal_time import write_tables
+    from .rivals_table import write_rivals
 
     document = loading.ROOT / "docs" / "quality.md"
     text = document.read_text(encoding="utf-8")
@@ -53,7 +54,7 @@ def _times(options: argparse.Namespace, console: Console) -> None:
             f"--speed is {options.speed}, where no shape of the document was timed; "
             "expected a folder with results of `python -m devtools bench`"
         )
-    for table in tables:
+    for table in [*tables, write_rivals()]:
         console.print(table, soft_wrap=True, highlight=False, markup=False)
         text = replace_table(text, table, known_by=2)
     document.write_text(text, encoding="utf-8")

@@ -14,6 +14,9 @@ from torch import Tensor
 from ..attention_watch import find_tokens_dim, watch_attention
 
 PROMPT_TOKENS = 77
+PAIRS = "benchmark_pairs"
+"""In the transformer_options of an attention call that a rival computed: pairs of one head and row.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,18 @@ class EffortWatch:
         if k.shape[dim] != PROMPT_TOKENS:
             self.effort += Effort(pairs=q.shape[0] * q.shape[dim] * k.shape[dim])
 
-    def _count_own(self, q: Tensor, *args: Any, **options: Any) -> None:
-        """Of one call that our node computed by kernels of its own: what its report says of it."""
+    def _count_own(self, q: Tensor, k: Tensor, *args: Any, **options: Any) -> None:
+        """Of one call that was computed without ComfyUI's function: what a rival or our node's
+        report says of it.
+        """
         dim = find_tokens_dim(options)
-        run = options["transformer_options"][KEY].run
+        state = options["transformer_options"]
+        if PAIRS in state:
+            pairs = state.pop(PAIRS)
+            if k.shape[dim] != PROMPT_TOKENS:
+                self.effort += Effort(pairs=q.shape[0] * pairs)
+            return
+        run = state[KEY].run
         reduced = run.report.reduced.values()
         keys = {each.tokens: each.keys for counts in reduced for each in counts}
         self.effort += Effort(pairs=q.shape[0] * q.shape[dim] * keys[q.shape[dim]])

@@ -40,9 +40,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
     for regime in options.regimes:
         with waiting(console, "Encoding the captions"):
             if options.kind == "wan":
-                made = batches.make_clips(options.pairs, options.tokens, regime)
+                made = batches.make_clips(options.pairs, options.tokens, regime, options.first)
             else:
-                made = batches.make_pictures(options.pairs, options.tokens)
+                made = batches.make_pictures(options.pairs, options.tokens, options.first)
         place = options.out / regime.name / "results.json"
         report = open_report(place, mark, options)
         report.settings = _describe(regime, options, report.settings)

@@ -35,7 +35,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if options.action == "measure":
         options.kind = find_kind(options.model)
         options.regimes = options.regimes or regimes.STANDARD[options.model][:1]
-        options.out = options.out or places.find_results(options.model, options.tokens)
+        options.out = options.out or places.find_results(
+            options.model, options.tokens, options.first
+        )
     return options
 
 
@@ -53,6 +55,14 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         "--tokens", type=int, default=64, metavar="N", help="a side (default: %(default)s)"
     )
     measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
+    measure.add_argument(
+        "--first",
+        type=int,
+        metavar="N",
+        default=0,
+        help="seed of the first picture; those below 64 were looked at while the nodes were made "
+        "(default: %(default)s)",
+    )
     measure.add_argument(
         "--regimes",
         nargs="+",

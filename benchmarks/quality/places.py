@@ -12,7 +12,11 @@ CLIP_FRAMES = 9
 """This is ``trained.motion.FRAMES``, which is not to be imported for a folder's name."""
 
 
-def find_results(model: str, tokens: int) -> Path:
-    """Of pictures, or of clips' frames, with this many tokens a side; a folder for each regime."""
+def find_results(model: str, tokens: int, first: int = 0) -> Path:
+    """Of pictures, or of clips' frames, with this many tokens a side; a folder for each regime.
+
+    first: seed of the first picture.
+    """
     prefix = {"unet": "", "wan": f"wan-{CLIP_FRAMES}x"}.get(model, f"{model}-")
-    return RESULTS / f"{prefix}{tokens}x{tokens}-tokens"
+    others = f"-from-{first}" if first else ""
+    return RESULTS / f"{prefix}{tokens}x{tokens}-tokens{others}"

@@ -7,6 +7,7 @@ from functools import partial
 from .. import ours, peers
 from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, RATIO
 from ..trained.places import DISTILLED, find_kind
+from . import rivals
 from .patches import Patch, PictureVariant, downsample, merge, seedless, windows
 from .regimes import Regime
 from .yardsticks import list_fewer_steps, list_steps
@@ -49,7 +50,7 @@ def list_variants(model: str, regime: Regime) -> list[PictureVariant]:
     steps = list_fewer_steps if model in DISTILLED else list_steps
     kind = find_kind(model)
     of_ours = {"unet": ON_UNETS, "flux": ON_FLUX, "wan": ON_WAN}[kind]
-    of_peers = PEERS if kind == "unet" else {}
+    of_peers = {"unet": PEERS, "flux": rivals.ON_FLUX, "wan": rivals.ON_WAN}[kind]
     return [
         *steps(regime),
         *(PictureVariant(name, "ours", patch) for name, patch in of_ours.items()),

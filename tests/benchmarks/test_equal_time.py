@@ -20,6 +20,7 @@ from benchmarks.quality.equal_time import (
 from benchmarks.quality.places import SPEED_RESULTS
 from benchmarks.quality.regimes import FOUR_STEPS, Regime
 from benchmarks.quality.report import Report, VariantReport
+from benchmarks.quality.rivals_table import write_rivals
 from benchmarks.settings import DOWNSAMPLE, MERGE_ALL
 from benchmarks.speed.results import Case, Measured, Results
 
@@ -109,7 +110,7 @@ def test_the_document_has_the_tables_of_the_results() -> None:
     document = (PACK / "docs/quality.md").read_text(encoding="utf-8")
     tables = write_tables(Results.read(SPEED_RESULTS).cases)
     assert len(tables) == len(SHAPES)
-    assert all(table in document for table in tables)
+    assert all(table in document for table in [*tables, write_rivals()])
 
 
 def test_a_folder_without_timed_shapes_is_refused(
