@@ -34,10 +34,11 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     if options.pack:
-        from .packing import pack
+        from ..packing import add_kitchen, pack
 
+        arguments = '--device cuda --minutes 9 --out "$here/results"'
         with waiting(console, "Packing"):
-            text = pack(options.pack)
+            text = pack(options.pack, "benchmarks.speed.cli", arguments, add_kitchen)
         console.print(text, soft_wrap=True)
         return 0
     if options.show:

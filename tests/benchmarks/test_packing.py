@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import stand_ins
-from benchmarks.speed import cli, packing
+from benchmarks import packing, stand_ins
+from benchmarks.speed import cli
 
 
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Without the packages, which would need a package index; this environment has them."""
     monkeypatch.setattr(packing, "_install", lambda *_: None)
-    packing.pack(tmp_path / "folder")
+    assert cli.main(["--pack", str(tmp_path / "folder")]) == 0
     return tmp_path / "folder"
 
 
@@ -59,7 +59,7 @@ def test_only_python_files_travel(packed: Path) -> None:
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RuntimeError, match="not empty"):
-        packing.pack(tmp_path)
+        packing.pack(tmp_path, "benchmarks.speed.cli", "")
 
 
 def test_a_part_for_gpus_says_so_on_a_cpu(

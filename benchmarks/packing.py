@@ -1,4 +1,4 @@
-"""A folder that runs the benchmark on a bare GPU machine, without a network.
+"""A folder that runs a command of the benchmarks on a bare GPU machine, without a network.
 
 Such a machine has torch, torchvision, einops, safetensors and transformers. The folder brings the
 tree, ComfyUI's Python files and the small packages that ComfyUI imports beside those; the large
@@ -11,10 +11,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from ..loading import ROOT
-from ..machine import find_commit
+from .loading import ROOT
+from .machine import find_commit
 
 MOST_MEBIBYTES = 64
 TREE = ("__init__.py", "benchmarks", "nodes", "tome_core", "LICENSE")
@@ -44,7 +45,7 @@ PLATFORMS = (
 
 SCRIPT = """\
 #!/bin/sh
-# Runs the benchmark on this machine's GPU; arguments go to it. Results: results/ beside this file.
+# Runs on this machine's GPU; arguments go to the command. What it makes lies beside this file.
 # Installs nothing: the packages that ComfyUI needs lie in packages/.
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/token-merge" || exit 1
@@ -57,14 +58,19 @@ del sys.argv[1:3]
 sys.path.append(packages)
 if "rivals" in sys.argv:
     sys.path.insert(0, kitchen)
-from benchmarks.speed.cli import main
+from {module} import main
 sys.exit(main(sys.argv[1:]))
-' "$here/packages" "$here/kitchen" --device cuda --minutes 9 --out "$here/results" "$@"
+' "$here/packages" "$here/kitchen" {arguments} "$@"
 """
 
 
-def pack(folder: Path) -> str:
+def pack(
+    folder: Path, module: str, arguments: str, add: Callable[[Path], object] = lambda folder: None
+) -> str:
     """Fill ``folder``, which must be missing or empty; returns what to do with it.
+
+    module: its ``main`` is run with ``arguments``, which are shell text with ``$here`` for the
+    folder. add: puts what else is needed into the folder.
 
     Raises RuntimeError where the folder holds something, pip fails or the result is too large.
     """
@@ -79,17 +85,25 @@ def pack(folder: Path) -> str:
         _copy(file, folder / "comfyui" / file.name)
     _install(folder / "packages", _pin(WHEELS), ("any",))
     _install(folder / "packages", _pin(BINARY_WHEELS), PLATFORMS)
-    _install(folder / "kitchen", [KITCHEN], PLATFORMS)
-    # Kernels for other GPUs than NVIDIA's, which take four times as much room.
-    for file in (folder / "kitchen").glob("comfy_kitchen/backends/hip/*.so"):
-        file.unlink()
+    add(folder)
     script = folder / "run.sh"
-    script.write_text(SCRIPT.format(commit=find_commit(ROOT) or "unknown"), encoding="utf-8")
+    commit = find_commit(ROOT) or "unknown"
+    text = SCRIPT.format(commit=commit, module=module, arguments=arguments)
+    script.write_text(text, encoding="utf-8")
     script.chmod(0o755)
     mebibytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 2**20
     if mebibytes > MOST_MEBIBYTES:
         raise RuntimeError(f"{folder} has {mebibytes:.0f} MiB, expected {MOST_MEBIBYTES} at most")
     return f"{folder} ({mebibytes:.0f} MiB): copy it to the GPU machine and run run.sh there"
+
+
+def add_kitchen(folder: Path) -> None:
+    """The kernels of the part ``rivals``, but for other GPUs than NVIDIA's: these take four times
+    as much room.
+    """
+    _install(folder / "kitchen", [KITCHEN], PLATFORMS)
+    for file in (folder / "kitchen").glob("comfy_kitchen/backends/hip/*.so"):
+        file.unlink()
 
 
 def _copy(source: Path, target: Path) -> None:
