@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import comfy.supported_models
 
 from . import codec, text
-from .latent import Latent
 
 HEAD = 64
 """A head has so many channels, half of Flux's."""
@@ -18,21 +17,24 @@ AXES = (16, 24, 24)
 
 @dataclass(frozen=True)
 class FluxShape:
-    """heads: of 64 channels. double, single: numbers of blocks. One latent cell is one token."""
+    """heads: of 64 channels. double, single: numbers of blocks. One latent cell is one token
+    and has so many channels.
+    """
 
     kind: ClassVar[str] = "flux"
     configuration: ClassVar[Any] = comfy.supported_models.FluxSchnell
-    latent: ClassVar[type[Latent]] = Latent
+    dimensions: ClassVar[int] = 2
     heads: int = 3
     double: int = 2
     single: int = 4
+    channels: int = codec.CHANNELS
 
     def make_settings(self) -> dict[str, Any]:
         """What ComfyUI reads from a checkpoint of Flux Schnell, which has no guidance input."""
         return {
             "image_model": "flux",
-            "in_channels": codec.CHANNELS,
-            "out_channels": codec.CHANNELS,
+            "in_channels": self.channels,
+            "out_channels": self.channels,
             "vec_in_dim": None,
             "context_in_dim": text.WIDTH,
             "hidden_size": HEAD * self.heads,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import comfy.latent_formats
 from torch import Tensor
 
-from . import codec
+from . import autoencoder, codec
 
 
 class Latent(comfy.latent_formats.LatentFormat):
@@ -28,3 +28,23 @@ class VideoLatent(Latent):
     """The same of every frame: (B, 12, F, H, W)."""
 
     latent_dimensions = 3
+
+
+class LearnedLatent(Latent):
+    """Of the autoencoder, see autoencoder.py. scales: (32,)."""
+
+    latent_channels = autoencoder.CHANNELS
+    spacial_downscale_ratio = autoencoder.PIXELS_PER_TOKEN
+
+
+class LearnedVideoLatent(LearnedLatent):
+    """The same of every frame: (B, 32, F, H, W)."""
+
+    latent_dimensions = 3
+
+
+def find_format(channels: int, dimensions: int) -> type[Latent]:
+    """Of latents with so many channels and so many dimensions beside them and the batch."""
+    formats = (Latent, VideoLatent, LearnedLatent, LearnedVideoLatent)
+    wanted = (channels, dimensions)
+    return next(one for one in formats if (one.latent_channels, one.latent_dimensions) == wanted)

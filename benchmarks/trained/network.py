@@ -9,6 +9,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 from ..random_models import build_model
+from . import latent
 from .flux import FluxShape
 from .unet import UNetShape
 from .wan import WanShape
@@ -28,12 +29,12 @@ def build_network(
 ) -> ModelPatcher:
     """MODEL with random weights.
 
-    scales: (12,), of the latent's channels. dtype: of weights and of computing.
+    scales: of the latent's channels. dtype: of weights and of computing.
     """
 
     def configure(settings: dict[str, Any]) -> Any:
         configuration = shape.configuration(settings)
-        configuration.latent_format = shape.latent(scales)
+        configuration.latent_format = latent.find_format(shape.channels, shape.dimensions)(scales)
         return configuration
 
     return build_model(configure, shape.make_settings(), dtype=dtype, device=device)

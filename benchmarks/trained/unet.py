@@ -9,7 +9,6 @@ import comfy.model_base
 import comfy.supported_models
 
 from . import codec, text
-from .latent import Latent
 
 LEVELS = (1, 2, 2)
 """Each level is so many times as wide as the first one; all have self-attention, cross-attention
@@ -32,21 +31,25 @@ class VelocityUNet(comfy.supported_models.SD15):
 
 @dataclass(frozen=True)
 class UNetShape:
-    """width: channels at full resolution, where one latent cell is one token."""
+    """width: channels at full resolution, where one latent cell is one token.
+
+    channels: of such a cell.
+    """
 
     kind: ClassVar[str] = "unet"
     configuration: ClassVar[Any] = VelocityUNet
-    latent: ClassVar[type[Latent]] = Latent
+    dimensions: ClassVar[int] = 2
     width: int = 64
     head: int = 64
+    channels: int = codec.CHANNELS
 
     def make_settings(self) -> dict[str, Any]:
         """The arguments of ComfyUI's ``UNetModel``, all but what it computes in."""
         levels = len(LEVELS)
         return {
             "image_size": 32,
-            "in_channels": codec.CHANNELS,
-            "out_channels": codec.CHANNELS,
+            "in_channels": self.channels,
+            "out_channels": self.channels,
             "model_channels": self.width,
             "channel_mult": list(LEVELS),
             "num_res_blocks": [1] * levels,

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import comfy.supported_models
 
 from . import codec, text
-from .latent import Latent, VideoLatent
 
 HEAD = 64
 """A head has so many channels, half of Wan's."""
@@ -24,13 +23,15 @@ class NarrowWan(comfy.supported_models.WAN21_T2V):
 
 @dataclass(frozen=True)
 class WanShape:
-    """heads: of 64 channels. blocks: how many. One latent cell of one frame is one token."""
+    """heads: of 64 channels. blocks: how many. One latent cell of one frame is one token and
+    has so many channels."""
 
     kind: ClassVar[str] = "wan"
     configuration: ClassVar[Any] = NarrowWan
-    latent: ClassVar[type[Latent]] = VideoLatent
+    dimensions: ClassVar[int] = 3
     heads: int = 3
     blocks: int = 6
+    channels: int = codec.CHANNELS
 
     def make_settings(self) -> dict[str, Any]:
         """What ComfyUI reads from a checkpoint of Wan 2.1 for text to video."""
@@ -39,8 +40,8 @@ class WanShape:
             "image_model": "wan2.1",
             "model_type": "t2v",
             "patch_size": (1, 1, 1),
-            "in_dim": codec.CHANNELS,
-            "out_dim": codec.CHANNELS,
+            "in_dim": self.channels,
+            "out_dim": self.channels,
             "dim": width,
             "ffn_dim": 4 * width,
             "freq_dim": 256,
