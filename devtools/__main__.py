@@ -22,6 +22,7 @@ COMMANDS = {
     "matrix": ("matrix", "the tests on every ComfyUI that the nodes support, oldest to newest"),
     "bench": ("bench", "measure the nodes against their peers and the limit of each setting"),
     "quality": ("quality", "measure how much of the pictures of small models stays"),
+    "train": ("train", "train the small models that quality is measured with"),
     "thumbnails": ("thumbnails", "draw the pictures of the examples in the template browser"),
     "soak": ("soak", "random input by the thousand, and long runs"),
     "serve": ("serve", "open ComfyUI's page with the nodes and workflows in it"),

@@ -38,6 +38,7 @@ NODES = (
 BENCHMARKS = (
     "",
     ".trained .speed",
+    ".training",
     ".quality .__main__",
 )
 """These are rooms, the lowest first: a file may know its own room and those of the lines before,

@@ -1,0 +1,81 @@
+"""Scenes as the models see them, kept for some steps: to encode each takes as long as to train on
+it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Generator, Tensor
+
+from ..trained import autoencoder
+from .captions import Captions
+from .composing import compose
+from .layouts import Layouts
+from .library import Library
+
+REUSE = 4
+"""A scene is seen about so often, each time with other noise."""
+WITHOUT_CAPTION = 0.1
+AT_ONCE = 2**25
+"""Scenes of so many pixels are composed at once."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Makes scenes. frames: of a clip, 1 for pictures."""
+
+    library: Library
+    captions: Captions
+    frames: int
+
+    @staticmethod
+    def load(place: Path, frames: int, device: torch.device, subjects: int | None = None) -> Source:
+        """place: of the selection. subjects: most of them."""
+        library = Library.load(place, frames > 1, device, subjects)
+        return Source(library, Captions.make(library.names, frames > 1, device), frames)
+
+    def draw_layouts(self, count: int, generator: Generator, held_out: bool = False) -> Layouts:
+        subjects, moving = len(self.library.names), self.frames > 1
+        return Layouts.draw(count, subjects, generator, moving=moving, held_out=held_out)
+
+    def make(self, count: int, tokens: int, generator: Generator) -> tuple[Tensor, Tensor]:
+        """Latents (count, 32, [frames,] tokens, tokens), unscaled, and prompts (count, 77, C)."""
+        layouts = self.draw_layouts(count, generator)
+        side = tokens * autoencoder.PIXELS_PER_TOKEN
+        pixels = compose(layouts, self.library, side, self.frames, generator)
+        latents = autoencoder.encode(pixels)
+        return latents if self.frames > 1 else latents[:, :, 0], self.captions.encode(layouts)
+
+
+class Pool:
+    """Of scenes of so many tokens a side; some are replaced for each batch of ``batch``."""
+
+    def __init__(self, source: Source, tokens: int, batch: int, generator: Generator) -> None:
+        self.source, self.tokens, self.batch, self.generator = source, tokens, batch, generator
+        self.nothing = source.captions.encode_nothing()
+        most = AT_ONCE // (4 * source.frames * (tokens * autoencoder.PIXELS_PER_TOKEN) ** 2)
+        self.at_once = max(1, min(batch, most))
+        made = [self._make() for _ in range(-(-2 * batch // self.at_once))]
+        self.latents, self.prompts = (torch.cat(one) for one in zip(*made, strict=True))
+        self.due, self.oldest = 0.0, 0
+
+    def draw(self) -> tuple[Tensor, Tensor]:
+        """Latents and prompts of one batch; some have the empty prompt."""
+        self.due += self.batch / REUSE
+        while self.due >= self.at_once:
+            places = slice(self.oldest, self.oldest + self.at_once)
+            self.latents[places], self.prompts[places] = self._make()
+            self.oldest = (self.oldest + self.at_once) % len(self.latents)
+            self.due -= self.at_once
+        device = self.latents.device
+        rows = torch.randperm(len(self.latents), generator=self.generator, device=device)
+        rows = rows[: self.batch]
+        unprompted = torch.rand(self.batch, 1, 1, generator=self.generator, device=device)
+        prompts = torch.where(unprompted < WITHOUT_CAPTION, self.nothing, self.prompts[rows])
+        return self.latents[rows], prompts
+
+    def _make(self) -> tuple[Tensor, Tensor]:
+        return self.source.make(self.at_once, self.tokens, self.generator)

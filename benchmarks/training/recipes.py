@@ -1,0 +1,88 @@
+"""How large the models are, and how the minutes of one training are spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..trained import autoencoder
+from ..trained.flux import FluxShape
+from ..trained.network import Shape
+from ..trained.unet import UNetShape
+from ..trained.wan import WanShape
+
+CHANNELS = autoencoder.CHANNELS
+
+
+@dataclass(frozen=True)
+class Stage:
+    """tokens: a side. batch: pictures or clips a step. share: of the model's time."""
+
+    tokens: int
+    batch: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """stages: few tokens first, more later. share: of all the time. frames: of a clip, 1 for
+    pictures. shift: of the noise levels; above 1 more of them are high, where the layout is decided
+    (Esser et al., arXiv 2403.03206, eq. 23). teacher: the model that it is distilled from. compile:
+    whether it pays on a GPU.
+    """
+
+    shape: Shape
+    stages: tuple[Stage, ...]
+    share: float
+    rate: float = 1e-3
+    frames: int = 1
+    shift: float = 1.0
+    teacher: str = ""
+    compile: bool = True
+
+    @property
+    def moving(self) -> bool:
+        return self.frames > 1
+
+    def find_stage(self, progress: float) -> Stage:
+        """progress: from 0 to 1."""
+        end = 0.0
+        for stage in self.stages:
+            end += stage.share
+            if progress < end:
+                return stage
+        return self.stages[-1]
+
+    def shrink(self) -> Recipe:
+        """So small that every part runs in seconds on a CPU."""
+        small: dict[str, Shape] = {
+            "unet": UNetShape(64, channels=CHANNELS),
+            "wan": WanShape(1, 2, CHANNELS),
+        }
+        stages = tuple(Stage(stage.tokens // 8, 2, stage.share) for stage in self.stages)
+        shape = small.get(self.shape.kind, FluxShape(1, 1, 1, CHANNELS))
+        return replace(self, shape=shape, stages=stages)
+
+
+_FLUX = FluxShape(4, 2, 4, CHANNELS)
+RECIPES = {
+    "unet": Recipe(
+        UNetShape(64, channels=CHANNELS),
+        (Stage(16, 256, 0.2), Stage(32, 128, 0.4), Stage(64, 48, 0.4)),
+        share=0.27,
+        shift=2.0,
+        compile=False,
+    ),
+    "flux": Recipe(
+        _FLUX, (Stage(32, 96, 0.55), Stage(64, 32, 0.45)), share=0.34, rate=7e-4, shift=3.0
+    ),
+    "wan": Recipe(
+        WanShape(4, 6, CHANNELS),
+        (Stage(16, 32, 0.55), Stage(32, 12, 0.45)),
+        share=0.29,
+        rate=7e-4,
+        frames=9,
+        shift=3.0,
+    ),
+    "flux-4-steps": Recipe(_FLUX, (Stage(64, 32, 1.0),), share=0.1, rate=2e-4, teacher="flux"),
+}
+"""By model, in the order of training: a teacher comes before its student."""

@@ -1,0 +1,176 @@
+"""Trains one model for so many seconds or steps, keeps what it has, goes on from there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import cos, inf, pi
+from pathlib import Path
+from typing import Any
+
+import comfy.model_management
+import torch
+from torch import Generator, Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.optim import AdamW
+
+from ..trained import weights
+from ..trained.network import build_network
+from . import start
+from .objectives import Batch, denoise, distil
+from .pool import Pool, Source
+from .recipes import Recipe, Stage
+
+KEEP_EVERY = 60.0
+"""Seconds."""
+READ_EVERY = 10
+"""Steps. To read a loss waits for the GPU."""
+WARM_UP = 50
+LAST_RATE = 0.03
+"""Of the highest rate."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Where a training ends: at the first of both, counted over all its runs."""
+
+    seconds: float = inf
+    steps: float = inf
+
+
+@dataclass
+class Training:
+    """place: of the weights, which are also what a later run goes on from."""
+
+    recipe: Recipe
+    source: Source
+    place: Path
+    device: torch.device
+    limit: Limit
+    compiled: bool = False
+    tell: Callable[[str], None] = print
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    steps: int = 0
+    seconds: float = 0.0
+
+    def run(self, teacher: Path | None = None) -> None:
+        """To the end. teacher: the weights that it is distilled from, and starts from."""
+        began, kept = time.monotonic(), 0.0
+        before = self._prepare(teacher)
+        network, first = self.model.model.diffusion_model, self.steps
+        optimizer = _make_optimizer(network, self.recipe.rate, self.device)
+        answerer = torch.compile(network, dynamic=False) if self.compiled else network
+        generator = Generator(self.device).manual_seed(self.steps)
+        pool: Pool | None = None
+        network.train()
+        # ComfyUI takes kernels that have no backward pass unless told.
+        comfy.model_management.in_training = True
+        while (progress := self._measure_progress()) < 1:
+            stage = self.recipe.find_stage(progress)
+            if pool is None or pool.tokens != stage.tokens:
+                pool = None  # frees the memory first
+                pool = Pool(self.source, stage.tokens, stage.batch, generator)
+            falling = LAST_RATE + (1 - LAST_RATE) * (1 + cos(pi * progress)) / 2
+            for group in optimizer.param_groups:
+                group["lr"] = (
+                    self.recipe.rate * falling * min(1, (self.steps - first + 1) / WARM_UP)
+                )
+            loss = self._step(answerer, pool, optimizer)
+            self._average(network)
+            self.steps += 1
+            if self.steps % READ_EVERY == 0:
+                self._note(loss, stage)
+            self.seconds = before + time.monotonic() - began
+            if self.seconds - before - kept > KEEP_EVERY:
+                self._keep()
+                kept = self.seconds - before
+        comfy.model_management.in_training = False
+        if self.steps > first:
+            self._keep()
+
+    def _measure_progress(self) -> float:
+        return max(self.seconds / self.limit.seconds, self.steps / self.limit.steps)
+
+    def _prepare(self, teacher: Path | None) -> float:
+        """Build the model, where it is to go on from. Returns the seconds that it has had."""
+        known = self.place if self.place.exists() else teacher
+        if known is not None:
+            stored = weights.read(known)
+            self.scales, self.model = stored.scales, stored.build(self.device)
+        else:
+            generator = Generator(self.device).manual_seed(0)
+            tokens = self.recipe.stages[0].tokens
+            found, _ = self.source.make(64 // self.recipe.frames, tokens, generator)
+            self.scales = 1 / found.std(dim=(0, *range(2, found.ndim))).cpu()
+            self.model = build_network(self.recipe.shape, self.scales, device=self.device)
+            start.fill(self.model.model.diffusion_model)
+        if self.place.exists():
+            self.steps, self.seconds = stored.facts["steps"], stored.facts["seconds"]
+            self.losses = [(step, loss) for step, loss in stored.facts["losses"]]
+            self.tell(f"{self.place.stem}: going on from step {self.steps}")
+        network = self.model.model.diffusion_model.requires_grad_(True)
+        self.averaged = {name: one.detach().clone() for name, one in network.named_parameters()}
+        self.taught: nn.Module | None = None
+        if teacher is not None:
+            self.taught = weights.load(teacher, self.device).model.diffusion_model
+        return self.seconds
+
+    def _step(self, network: Any, pool: Pool, optimizer: AdamW) -> Tensor:
+        latents, context = pool.draw()
+        latent = self.model.model.process_latent_in(latents)
+        count, device, generator = len(latent), latent.device, pool.generator
+        noise = torch.randn(latent.shape, generator=generator, device=device)
+        spread = torch.arange(count, device=device)
+        spread = (spread + torch.rand(count, generator=generator, device=device)) / count
+        batch = Batch(latent, noise, context, spread)
+        sampling = self.model.get_model_object("model_sampling").to(device)
+        with _copy_saved_tensors(not self.compiled):
+            if self.taught is not None:
+                loss = distil(network, sampling, batch, self.taught)
+            else:
+                loss = denoise(network, sampling, batch, self.recipe.shift)
+            loss.backward()
+        nn.utils.clip_grad_norm_(self.model.model.diffusion_model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    def _average(self, network: nn.Module) -> None:
+        """Over about the last twentieth of the steps."""
+        weight = 1 / (10 + self.steps / 20)
+        averaged = list(self.averaged.values())
+        torch._foreach_lerp_(averaged, [one.detach() for one in network.parameters()], weight)
+
+    def _note(self, loss: Tensor, stage: Stage) -> None:
+        self.losses.append((self.steps, round(float(loss), 5)))
+        if self.steps % (10 * READ_EVERY) == 0:
+            mean = sum(value for _, value in self.losses[-10:]) / len(self.losses[-10:])
+            text = f"{stage.tokens} x {stage.tokens} tokens, loss {mean:.4f}"
+            self.tell(f"{self.place.stem}: step {self.steps}, {self.seconds:.0f} s, {text}")
+
+    def _keep(self) -> None:
+        facts = {"steps": self.steps, "seconds": round(self.seconds), "losses": self.losses}
+        weights.save(self.place, self.averaged, self.scales, self.recipe.shape, **facts)
+
+
+def _make_optimizer(network: nn.Module, rate: float, device: torch.device) -> AdamW:
+    matrices = [one for one in network.parameters() if one.ndim > 1]
+    others = [one for one in network.parameters() if one.ndim <= 1]
+    groups: list[dict[str, Any]] = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+    fused = device.type == "cuda"
+    return AdamW(groups, lr=rate, betas=(0.9, 0.99), weight_decay=0.01, fused=fused)
+
+
+def _copy_saved_tensors(needed: bool) -> saved_tensors_hooks:
+    """Let a network write into tensors that its backward pass reads: it reads copies.
+
+    Blocks of ComfyUI's transformers do so. A compiled network needs no copies.
+    """
+
+    def copy(saved: Tensor) -> Tensor:
+        # Nothing writes into weights before the step is over.
+        kept = isinstance(saved, nn.Parameter) or not needed
+        return saved if kept else saved.detach().clone()
+
+    return saved_tensors_hooks(copy, lambda saved: saved)

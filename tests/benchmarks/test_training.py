@@ -1,0 +1,219 @@
+"""Training on scenes of emoji, on a few drawn pictures in their place."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from comfy.taesd.taesd import Encoder
+from PIL import Image, ImageDraw
+
+from benchmarks import packing
+from benchmarks.trained import autoencoder, text, weights
+from benchmarks.trained.flux import FluxShape
+from benchmarks.training import cli, emoji
+from benchmarks.training.captions import Captions
+from benchmarks.training.composing import compose
+from benchmarks.training.layouts import GROUNDS, MOTIONS, RELATIONS, Layouts
+from benchmarks.training.library import Library
+from benchmarks.training.pool import Source
+from benchmarks.training.recipes import RECIPES, Recipe, Stage
+from benchmarks.training.trainer import Limit, Training
+
+CPU = torch.device("cpu")
+NAMES = ["a red square", "a blue square"]
+has_autoencoder = pytest.mark.skipif(
+    "use_gn" not in inspect.signature(Encoder).parameters,
+    reason="this ComfyUI does not know taef2",
+)
+
+
+@pytest.fixture(scope="module")
+def selection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two squares that fill most of their picture, and clips of them."""
+    place = tmp_path_factory.mktemp("emoji") / "emoji.zip"
+
+    def write(picture: Image.Image) -> bytes:
+        file = io.BytesIO()
+        picture.save(file, "webp", lossless=True)
+        return file.getvalue()
+
+    with zipfile.ZipFile(place, "w") as archive:
+        for code, colour in (("1", "red"), ("2", "blue")):
+            picture = Image.new("RGBA", (256, 256))
+            ImageDraw.Draw(picture).rectangle((20, 20, 235, 235), colour)
+            clip = Image.new("RGBA", (256, 256 * 3))
+            for frame in range(3):
+                clip.paste(picture, (0, 256 * frame))
+            archive.writestr(f"{code}.webp", write(picture))
+            archive.writestr(f"{code}-moving.webp", write(clip))
+        for name in emoji.SURFACES:
+            archive.writestr(f"{name}.webp", write(Image.new("RGB", (64, 64), "green")))
+        subjects = [(name, code, True) for name, code in zip(NAMES, "12", strict=True)]
+        archive.writestr(emoji.NAMES, json.dumps(subjects))
+    return place
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("cat", "a cat"),
+        ("octopus", "an octopus"),
+        ("grapes", "grapes"),
+        ("bus", "a bus"),
+        ("glass of milk", "a glass of milk"),
+    ],
+)
+def test_a_name_has_its_article(label: str, name: str) -> None:
+    assert emoji.add_article(label) == name
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_training_sees_no_combination_that_is_held_out(
+    moving: bool, generator: torch.Generator
+) -> None:
+    seen = Layouts.draw(4000, 50, generator, moving=moving)
+    unseen = Layouts.draw(4000, 50, generator, moving=moving, held_out=True)
+    assert not seen.held_out.any()
+    assert unseen.held_out.all()
+    assert set(seen.ground.tolist()) == set(range(len(GROUNDS)))
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_caption_of_pieces_is_encoded_as_the_text_encoder_does(
+    moving: bool, generator: torch.Generator
+) -> None:
+    layouts = Layouts.draw(8, 2, generator, moving=moving)
+    captions = Captions.make(NAMES, moving)
+    clip = text.build_encoder()
+    expected = [text.encode(clip, one) for one in layouts.tell(NAMES, moving)]
+    torch.testing.assert_close(captions.encode(layouts), torch.stack(expected))
+    torch.testing.assert_close(captions.encode_nothing()[0], text.encode(clip, ""))
+
+
+def find_middle(pixels: torch.Tensor, channel: int) -> torch.Tensor:
+    """Of what has this colour alone, (x, y) from 0 to 1. pixels: (3, H, W)."""
+    others = [one for one in range(3) if one != channel]
+    marked = (pixels[channel] > 0.9) & (pixels[others] < 0.1).all(0)
+    assert marked.any()
+    places = marked.nonzero().float().mean(0)
+    return places.flip(0) / pixels.shape[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "axis", "sign"),
+    [("left of", 0, -1), ("right of", 0, 1), ("above", 1, -1), ("below", 1, 1)],
+)
+def test_a_subject_is_where_the_caption_says(
+    words: str, axis: int, sign: int, selection: Path, generator: torch.Generator
+) -> None:
+    gray = GROUNDS.index("on a gray background")
+    numbers = [[0], [1], [RELATIONS.index(words)], [gray]]
+    layouts = Layouts(*(torch.tensor(one).expand(6) for one in numbers))
+    pixels = compose(layouts, Library.load(selection, False), 64, 1, generator)
+    assert layouts.tell(NAMES, False)[0] == f"{NAMES[0]} {words} {NAMES[1]} on a gray background"
+    for scene in pixels[:, :, 0]:
+        between = find_middle(scene, 0) - find_middle(scene, 2)
+        assert sign * between[axis] > 0.2
+
+
+@pytest.mark.parametrize(("words", "axis", "sign"), [("moving left", 0, -1), ("moving down", 1, 1)])
+def test_a_clip_moves_as_the_caption_says(
+    words: str, axis: int, sign: int, selection: Path, generator: torch.Generator
+) -> None:
+    gray = GROUNDS.index("on a gray background")
+    numbers = [[0], [-1], [MOTIONS.index(words)], [gray]]
+    layouts = Layouts(*(torch.tensor(one).expand(3) for one in numbers))
+    pixels = compose(layouts, Library.load(selection, True), 64, 5, generator)
+    assert pixels.shape == (3, 3, 5, 64, 64)
+    for clip in pixels:
+        middles = torch.stack([find_middle(frame, 0)[axis] for frame in clip.unbind(1)])
+        assert (sign * middles.diff() > 0.02).all()
+
+
+@has_autoencoder
+@pytest.mark.parametrize("frames", [(), (2,)])
+def test_the_autoencoder_gives_back_what_it_was_given(frames: tuple[int, ...]) -> None:
+    pixels = torch.full((2, 3, *frames, 64, 48), 0.5)
+    pixels[..., 20:44, 10:30] = torch.tensor([0.9, 0.3, 0.2]).view(3, *[1] * len(frames), 1, 1)
+    latent = autoencoder.encode(pixels)
+    assert latent.shape == (2, 32, *frames, 8, 6)
+    found = autoencoder.decode(latent)
+    assert found.shape == pixels.shape
+    assert (found - pixels).square().mean() < 0.002
+
+
+def test_weights_in_8_bits_are_read_back(tmp_path: Path, generator: torch.Generator) -> None:
+    place = tmp_path / "weights.safetensors"
+    tensors = {"a": torch.randn(4, 9, generator=generator), "b": torch.randn(4)}
+    weights.save(place, tensors, torch.ones(32), FluxShape(channels=32), steps=3)
+    found = weights.read(place)
+    step = tensors["a"].abs().amax(1, keepdim=True) / 127
+    assert ((found.tensors["a"] - tensors["a"]).abs() <= 0.51 * step).all()
+    assert torch.equal(found.tensors["b"], tensors["b"])
+    assert (found.shape, found.facts) == (FluxShape(channels=32), {"steps": 3})
+
+
+@has_autoencoder
+def test_training_learns_and_goes_on_where_it_was_cut_off(selection: Path, tmp_path: Path) -> None:
+    stages = (Stage(2, 8, 0.5), Stage(4, 4, 0.5))
+    recipe = Recipe(FluxShape(1, 1, 1, 32), stages, share=1.0)
+    source = Source.load(selection, 1, CPU)
+    place = tmp_path / "flux.safetensors"
+    told: list[str] = []
+    first = Training(recipe, source, place, CPU, Limit(steps=30), tell=told.append)
+    first.run()
+    second = Training(recipe, source, place, CPU, Limit(steps=40), tell=told.append)
+    second.run()
+    assert "flux: going on from step 30" in told
+    assert [step for step, _ in second.losses] == list(range(10, 50, 10))
+    assert second.losses[-1][1] < 0.8 * second.losses[0][1]
+    assert weights.read(place).facts["steps"] == 40
+
+
+def test_all_models_fit_beside_the_autoencoder_in_40_megabytes() -> None:
+    weights_of = [
+        sum(one.numel() for one in build.model.diffusion_model.parameters())
+        for recipe in RECIPES.values()
+        for build in [weights.build_network(recipe.shape, torch.ones(32))]
+    ]
+    assert 1.02 * sum(weights_of) + autoencoder.PLACE.stat().st_size < 40e6
+
+
+@has_autoencoder
+@pytest.mark.thorough
+@pytest.mark.skipif(os.name == "nt", reason="run.sh is for POSIX shells")
+def test_the_packed_folder_trains_every_model(
+    selection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the packages, which would need a package index; this environment has them."""
+    monkeypatch.setattr(packing, "_install", lambda *_: None)
+    folder = tmp_path / "folder"
+    assert cli.main(["pack", str(folder), "--data", str(selection)]) == 0
+    environment = {**os.environ, "PYTHON": sys.executable}
+    del environment["COMFYUI_PATH"]
+    result = subprocess.run(
+        [folder / "run.sh", "--device", "cpu", "--quick"],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=240,
+    )
+    assert result.returncode == 0, result.stdout
+    made = {file.name for file in (folder / "trained").iterdir()}
+    assert made == {f"{name}.{end}" for name in RECIPES for end in ("jpg", "safetensors")}
