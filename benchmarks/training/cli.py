@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import time
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import loading
 from . import emoji
 from .options import parse
+
+if TYPE_CHECKING:
+    from .recipes import Recipe
 
 RESERVE = 40.0
 """Seconds for what is not training: imports, decoding the emoji, samples."""
 
 
 def main(arguments: list[str], cache: Path | None = None) -> int:
-    """0 where all went well. cache: where the emoji are kept, if not in a file that is named."""
+    """0 where all went well, 1 otherwise.
+
+    cache: where the emoji are kept. Without it ``--data`` has to name the selection.
+    """
     options = parse(arguments)
-    began = time.monotonic()
     try:
         if options.data is None:
             if cache is None:
@@ -26,8 +30,8 @@ def main(arguments: list[str], cache: Path | None = None) -> int:
             options.data = emoji.load(cache)
         if options.part == "run":
             loading.load(options.device)
-            _train(options, began)
-        elif options.part == "pack":
+            return _train(options)
+        if options.part == "pack":
             _pack(options)
         else:
             print(options.data)
@@ -37,54 +41,54 @@ def main(arguments: list[str], cache: Path | None = None) -> int:
     return 0
 
 
-def _train(options: argparse.Namespace, began: float) -> None:
+def _train(options: argparse.Namespace) -> int:
+    """1 where a model failed; the others are trained all the same."""
+    import torch
+
+    from .recipes import RECIPES
+
+    recipes = {
+        name: RECIPES[name].shrink()
+        if options.quick
+        else RECIPES[name].fit(options.tokens, options.batch)
+        for name in options.models
+    }
+    shares = sum(recipe.share for recipe in recipes.values())
+    torch.set_float32_matmul_precision("high")
+    code = 0
+    for name, recipe in recipes.items():
+        seconds = (60 * options.minutes - RESERVE) * recipe.share / shares
+        try:
+            _train_one(name, recipe, seconds, options)
+        except (RuntimeError, FileNotFoundError) as error:
+            print(f"{name} failed. {error}", flush=True)
+            code = 1
+    return code
+
+
+def _train_one(name: str, recipe: Recipe, seconds: float, options: argparse.Namespace) -> None:
     import torch
 
     from ..trained import weights
     from .pool import Source
-    from .recipes import RECIPES, Recipe, Stage
     from .samples import draw_sheet, sample
     from .trainer import Limit, Training
 
     device = torch.device(options.device)
-    if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-
-    def fit(recipe: Recipe) -> Recipe:
-        if options.quick:
-            return recipe.shrink()
-        stages = [one for one in recipe.stages if one.tokens <= (options.tokens or one.tokens)]
-        if not stages:
-            stages = [replace(recipe.stages[0], tokens=options.tokens)]
-        whole = sum(one.share for one in stages)
-        return replace(
-            recipe,
-            stages=tuple(
-                Stage(one.tokens, min(one.batch, options.batch or one.batch), one.share / whole)
-                for one in stages
-            ),
-        )
-
-    recipes = {name: fit(RECIPES[name]) for name in options.models}
-    shares = sum(recipe.share for recipe in recipes.values())
-    steps = 4 if options.quick else options.steps or float("inf")
+    limit = Limit(seconds, 4 if options.quick else options.steps or float("inf"))
     subjects = 4 if options.quick else options.subjects
-    for name, recipe in recipes.items():
-        source = Source.load(options.data, recipe.frames, device, subjects)
-        place = options.out / f"{name}.safetensors"
-        seconds = (60 * options.minutes - RESERVE) * recipe.share / shares
-        training = Training(recipe, source, place, device, Limit(seconds, steps))
-        training.compiled = device.type == "cuda" and recipe.compile and not options.no_compile
-        training.run(options.out / f"{recipe.teacher}.safetensors" if recipe.teacher else None)
-        tokens = recipe.stages[-1].tokens
-        model = weights.load(place, device)
-        guidance, steps_taken = (1.0, 4) if recipe.teacher else (options.guidance, 20)
-        count = 2 if options.quick else 16 if recipe.frames == 1 else 4
-        pixels, captions = sample(model, source, tokens, count, steps_taken, guidance)
-        draw_sheet(pixels, captions, options.out / f"{name}.jpg")
-        size = place.stat().st_size / 1e6
-        passed = time.monotonic() - began
-        print(f"{name}: {training.steps} steps, {size:.1f} MB, {passed:.0f} s passed", flush=True)
+    source = Source.load(options.data, recipe.frames, device, subjects)
+    place = options.out / f"{name}.safetensors"
+    training = Training(recipe, source, place, device, limit)
+    training.compiled = device.type == "cuda" and recipe.compile and not options.no_compile
+    training.run(options.out / f"{recipe.teacher}.safetensors" if recipe.teacher else None)
+    guidance, steps = (1.0, 4) if recipe.teacher else (options.guidance, 20)
+    count = 2 if options.quick else 16 if recipe.frames == 1 else 4
+    model, tokens = weights.load(place, device), recipe.stages[-1].tokens
+    pixels, captions = sample(model, source, tokens, count, steps, guidance)
+    draw_sheet(pixels, captions, options.out / f"{name}.jpg")
+    size = place.stat().st_size / 1e6
+    print(f"{name}: {training.steps} steps, {training.seconds:.0f} s, {size:.1f} MB", flush=True)
 
 
 def _pack(options: argparse.Namespace) -> None:

@@ -52,6 +52,19 @@ class Recipe:
                 return stage
         return self.stages[-1]
 
+    def fit(self, tokens: int | None, batch: int | None) -> Recipe:
+        """Without stages of more tokens, and with smaller batches. None: no limit."""
+        stages = [one for one in self.stages if one.tokens <= (tokens or one.tokens)]
+        whole = sum(one.share for one in stages)
+        if not stages:
+            fewest = min(one.tokens for one in self.stages)
+            raise RuntimeError(f"tokens is {tokens}, expected {fewest} or more")
+        fitted = [
+            Stage(one.tokens, min(one.batch, batch or one.batch), one.share / whole)
+            for one in stages
+        ]
+        return replace(self, stages=tuple(fitted))
+
     def shrink(self) -> Recipe:
         """So small that every part runs in seconds on a CPU."""
         small: dict[str, Shape] = {
@@ -68,21 +81,27 @@ RECIPES = {
     "unet": Recipe(
         UNetShape(64, channels=CHANNELS),
         (Stage(16, 256, 0.2), Stage(32, 128, 0.4), Stage(64, 48, 0.4)),
-        share=0.27,
+        share=0.26,
         shift=2.0,
         compile=False,
     ),
     "flux": Recipe(
-        _FLUX, (Stage(32, 96, 0.55), Stage(64, 32, 0.45)), share=0.34, rate=7e-4, shift=3.0
+        _FLUX,
+        (Stage(16, 384, 0.25), Stage(32, 96, 0.4), Stage(64, 32, 0.35)),
+        share=0.34,
+        rate=7e-4,
+        shift=3.0,
     ),
     "wan": Recipe(
         WanShape(4, 6, CHANNELS),
         (Stage(16, 32, 0.55), Stage(32, 12, 0.45)),
-        share=0.29,
+        share=0.28,
         rate=7e-4,
         frames=9,
         shift=3.0,
     ),
-    "flux-4-steps": Recipe(_FLUX, (Stage(64, 32, 1.0),), share=0.1, rate=2e-4, teacher="flux"),
+    "flux-4-steps": Recipe(
+        _FLUX, (Stage(64, 32, 1.0),), share=0.12, rate=2e-4, teacher="flux", compile=False
+    ),
 }
 """By model, in the order of training: a teacher comes before its student."""

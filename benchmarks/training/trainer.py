@@ -12,7 +12,6 @@ from typing import Any
 import comfy.model_management
 import torch
 from torch import Generator, Tensor, nn
-from torch.autograd.graph import saved_tensors_hooks
 from torch.optim import AdamW
 
 from ..trained import weights
@@ -59,8 +58,9 @@ class Training:
         began, kept = time.monotonic(), 0.0
         before = self._prepare(teacher)
         network, first = self.model.model.diffusion_model, self.steps
+        copy_inputs_of_norms(network)
         optimizer = _make_optimizer(network, self.recipe.rate, self.device)
-        answerer = torch.compile(network, dynamic=False) if self.compiled else network
+        answerer = torch.compile(network) if self.compiled else network
         generator = Generator(self.device).manual_seed(self.steps)
         pool: Pool | None = None
         network.train()
@@ -76,7 +76,14 @@ class Training:
                 group["lr"] = (
                     self.recipe.rate * falling * min(1, (self.steps - first + 1) / WARM_UP)
                 )
-            loss = self._step(answerer, pool, optimizer)
+            try:
+                loss = self._step(answerer, pool, optimizer)
+            except Exception as error:
+                if not self.compiled:
+                    raise
+                self.tell(f"{self.place.stem}: going on without torch.compile: {error}")
+                self.compiled, answerer = False, network
+                continue
             self._average(network)
             self.steps += 1
             if self.steps % READ_EVERY == 0:
@@ -125,12 +132,11 @@ class Training:
         spread = (spread + torch.rand(count, generator=generator, device=device)) / count
         batch = Batch(latent, noise, context, spread)
         sampling = self.model.get_model_object("model_sampling").to(device)
-        with _copy_saved_tensors(not self.compiled):
-            if self.taught is not None:
-                loss = distil(network, sampling, batch, self.taught)
-            else:
-                loss = denoise(network, sampling, batch, self.recipe.shift)
-            loss.backward()
+        if self.taught is not None:
+            loss = distil(network, sampling, batch, self.taught)
+        else:
+            loss = denoise(network, sampling, batch, self.recipe.shift)
+        loss.backward()
         nn.utils.clip_grad_norm_(self.model.model.diffusion_model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -143,6 +149,8 @@ class Training:
         torch._foreach_lerp_(averaged, [one.detach() for one in network.parameters()], weight)
 
     def _note(self, loss: Tensor, stage: Stage) -> None:
+        if not loss.isfinite():
+            raise RuntimeError(f"{self.place.stem} has a loss of {loss} at step {self.steps}")
         self.losses.append((self.steps, round(float(loss), 5)))
         if self.steps % (10 * READ_EVERY) == 0:
             mean = sum(value for _, value in self.losses[-10:]) / len(self.losses[-10:])
@@ -162,15 +170,10 @@ def _make_optimizer(network: nn.Module, rate: float, device: torch.device) -> Ad
     return AdamW(groups, lr=rate, betas=(0.9, 0.99), weight_decay=0.01, fused=fused)
 
 
-def _copy_saved_tensors(needed: bool) -> saved_tensors_hooks:
-    """Let a network write into tensors that its backward pass reads: it reads copies.
-
-    Blocks of ComfyUI's transformers do so. A compiled network needs no copies.
+def copy_inputs_of_norms(network: nn.Module) -> None:
+    """Let blocks of ComfyUI's transformers add to their input in place after a norm has read it,
+    which the norm's backward pass reads again: it reads a copy.
     """
-
-    def copy(saved: Tensor) -> Tensor:
-        # Nothing writes into weights before the step is over.
-        kept = isinstance(saved, nn.Parameter) or not needed
-        return saved if kept else saved.detach().clone()
-
-    return saved_tensors_hooks(copy, lambda saved: saved)
+    for module in network.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.register_forward_pre_hook(lambda _, given: tuple(one.clone() for one in given))

@@ -194,7 +194,6 @@ def test_all_models_fit_beside_the_autoencoder_in_40_megabytes() -> None:
 
 
 @has_autoencoder
-@pytest.mark.thorough
 @pytest.mark.skipif(os.name == "nt", reason="run.sh is for POSIX shells")
 def test_the_packed_folder_trains_every_model(
     selection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
