@@ -55,7 +55,15 @@ class Training:
 
     def run(self, teacher: Path | None = None) -> None:
         """To the end. teacher: the weights that it is distilled from, and starts from."""
-        began, kept = time.monotonic(), 0.0
+        # ComfyUI takes kernels that have no backward pass unless told.
+        comfy.model_management.in_training = True
+        try:
+            self._run(teacher)
+        finally:
+            comfy.model_management.in_training = False
+
+    def _run(self, teacher: Path | None) -> None:
+        began = kept = time.monotonic()
         before = self._prepare(teacher)
         network, first = self.model.model.diffusion_model, self.steps
         copy_inputs_of_norms(network)
@@ -64,18 +72,15 @@ class Training:
         generator = Generator(self.device).manual_seed(self.steps)
         pool: Pool | None = None
         network.train()
-        # ComfyUI takes kernels that have no backward pass unless told.
-        comfy.model_management.in_training = True
         while (progress := self._measure_progress()) < 1:
             stage = self.recipe.find_stage(progress)
             if pool is None or pool.tokens != stage.tokens:
                 pool = None  # frees the memory first
                 pool = Pool(self.source, stage.tokens, stage.batch, generator)
             falling = LAST_RATE + (1 - LAST_RATE) * (1 + cos(pi * progress)) / 2
+            rising = min(1, (self.steps - first + 1) / WARM_UP)
             for group in optimizer.param_groups:
-                group["lr"] = (
-                    self.recipe.rate * falling * min(1, (self.steps - first + 1) / WARM_UP)
-                )
+                group["lr"] = self.recipe.rate * rising * falling
             try:
                 loss = self._step(answerer, pool, optimizer)
             except Exception as error:
@@ -88,11 +93,11 @@ class Training:
             self.steps += 1
             if self.steps % READ_EVERY == 0:
                 self._note(loss, stage)
-            self.seconds = before + time.monotonic() - began
-            if self.seconds - before - kept > KEEP_EVERY:
+            now = time.monotonic()
+            self.seconds = before + now - began
+            if now - kept > KEEP_EVERY:
                 self._keep()
-                kept = self.seconds - before
-        comfy.model_management.in_training = False
+                kept = now
         if self.steps > first:
             self._keep()
 
