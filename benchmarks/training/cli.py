@@ -76,7 +76,7 @@ def _train_one(name: str, recipe: Recipe, seconds: float, options: argparse.Name
 
     device = torch.device(options.device)
     limit = Limit(seconds, 4 if options.quick else options.steps or float("inf"))
-    subjects = 4 if options.quick else options.subjects
+    subjects = 4 if options.quick else options.subjects or recipe.subjects
     source = Source.load(options.data, recipe.frames, device, subjects)
     place = options.out / f"{name}.safetensors"
     training = Training(recipe, source, place, device, limit)

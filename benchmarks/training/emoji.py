@@ -16,6 +16,7 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ SIDE = 256
 FRAMES = 18
 """So many frames of a clip are kept, evenly spaced. It is a loop."""
 NAMES = "names.json"
-"""It lists (name as in a caption, code points, whether there is a clip)."""
+"""It lists (name as in a caption, code points, whether there is a clip), the first of every
+subgroup first, so that few are a mixture too."""
 SELECTION = "emoji-1.zip"
 """The number grows when the selection changes."""
 
@@ -80,7 +82,7 @@ def load(folder: Path) -> Path:
             selection.writestr(f"{code}-moving.webp", file)
         for name, (photograph, white) in SURFACES.items():
             selection.writestr(f"{name}.webp", _colour(photograph, white))
-        subjects = [(named[code], code, code in moving) for code in found]
+        subjects = [(named[code], code, code in moving) for code in named if code in found]
         selection.writestr(NAMES, json.dumps(subjects))
     unfinished.replace(place)
     return place
@@ -137,18 +139,16 @@ def _fetch(digest: str, package: str, folder: Path) -> Path:
 
 def _list_names(package: Path) -> tuple[dict[str, str], set[str]]:
     """The names of all emoji of ``SUBGROUPS`` by their codes, and the codes of the animals."""
-    named: dict[str, str] = {}
-    animals: set[str] = set()
+    groups: dict[str, list[tuple[str, str]]] = {subgroup: [] for subgroup in SUBGROUPS}
     with tarfile.open(package) as archive:
         emoji, meta = (_read_json(archive, name) for name in ("en/data", "meta/groups"))
     for one in emoji:
         subgroup = meta["subgroups"].get(str(one.get("subgroup")))
-        code = _simplify(one["hexcode"])
-        if subgroup in SUBGROUPS:
-            named[code] = add_article(one["label"])
-        if subgroup in ANIMALS:
-            animals.add(code)
-    return named, animals
+        if subgroup in groups:
+            groups[subgroup].append((_simplify(one["hexcode"]), add_article(one["label"])))
+    mixed = chain.from_iterable(zip_longest(*groups.values()))
+    animals = {code for subgroup in ANIMALS for code, _ in groups[subgroup]}
+    return dict(one for one in mixed if one is not None), animals
 
 
 def _read_json(archive: tarfile.TarFile, name: str) -> Any:

@@ -28,7 +28,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, metavar="N", help="of each model, at most")
     parser.add_argument("--tokens", type=int, metavar="N", help="a side, at most")
     parser.add_argument("--batch", type=int, metavar="N", help="scenes a step, at most")
-    parser.add_argument("--subjects", type=int, metavar="N", help="emoji to learn, at most")
+    parser.add_argument("--subjects", type=int, metavar="N", help="emoji to learn")
     parser.add_argument("--guidance", type=float, default=2.0, metavar="G", help="of the samples")
     parser.add_argument("--no-compile", action="store_true", help="nothing by torch.compile")
     parser.add_argument("--quick", action="store_true", help="tiny models, four steps: a test")

@@ -25,9 +25,9 @@ class Stage:
 @dataclass(frozen=True)
 class Recipe:
     """stages: few tokens first, more later. share: of all the time. frames: of a clip, 1 for
-    pictures. shift: of the noise levels; above 1 more of them are high, where the layout is decided
-    (Esser et al., arXiv 2403.03206, eq. 23). teacher: the model that it is distilled from. compile:
-    whether it pays on a GPU.
+    pictures. subjects: so many emoji; fewer are learned better. shift: of the noise levels; above 1
+    more of them are high, where the layout is decided (Esser et al., arXiv 2403.03206, eq. 23).
+    teacher: the model that it is distilled from. compile: whether it pays on a GPU.
     """
 
     shape: Shape
@@ -35,6 +35,7 @@ class Recipe:
     share: float
     rate: float = 1e-3
     frames: int = 1
+    subjects: int = 160
     shift: float = 1.0
     teacher: str = ""
     compile: bool = True
@@ -98,6 +99,7 @@ RECIPES = {
         share=0.28,
         rate=7e-4,
         frames=9,
+        subjects=48,
         shift=3.0,
     ),
     "flux-4-steps": Recipe(
