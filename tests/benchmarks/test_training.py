@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -79,6 +80,50 @@ def generator() -> torch.Generator:
 )
 def test_a_name_has_its_article(label: str, name: str) -> None:
     assert emoji.add_article(label) == name
+
+
+def pack_files(place: Path, files: dict[str, bytes]) -> Path:
+    """As npm packs them."""
+    with tarfile.open(place, "w:gz") as archive:
+        for name, file in files.items():
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(file)
+            archive.addfile(member, io.BytesIO(file))
+    return place
+
+
+def test_the_selection_has_what_the_packages_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Emoji of other kinds are left out, and so are clips of what is no animal."""
+    subgroups = {"0": "animal-mammal", "1": "food-fruit", "2": "country-flag"}
+    labels = ["cat", "lemon", "flag"]
+    described = [
+        {"label": label, "hexcode": f"1F{number}", "subgroup": number}
+        for number, label in enumerate(labels)
+    ]
+    frames = [Image.new("RGBA", (256, 256), (9 * frame, 0, 0, 255)) for frame in range(20)]
+    picture, clip = io.BytesIO(), io.BytesIO()
+    frames[0].save(picture, "webp")
+    frames[0].save(clip, "webp", save_all=True, append_images=frames[1:])
+    stills = {f"assets/1f{number}-fe0f.webp": picture.getvalue() for number in range(3)}
+    names = {
+        "en/data.json": json.dumps(described).encode(),
+        "meta/groups.json": json.dumps({"subgroups": subgroups}).encode(),
+    }
+    packages = iter(
+        pack_files(tmp_path / f"{number}.tgz", files)
+        for number, files in enumerate(
+            [names, stills, dict.fromkeys(stills, clip.getvalue()), *3 * [{}]]
+        )
+    )
+    monkeypatch.setattr(emoji, "_fetch", lambda *_: next(packages))
+    place = emoji.load(tmp_path)
+    assert Library.load(place, False).names == ["a cat", "a lemon"]
+    moving = Library.load(place, True)
+    assert (moving.names, len(moving.frames[0])) == (["a cat"], emoji.FRAMES)
+    reds = moving.frames[0, :, 0, 128, 128].long()
+    assert (reds.diff() > 0).all()
 
 
 @pytest.mark.parametrize("moving", [False, True])
