@@ -59,3 +59,18 @@ def test_runs_that_follow_each_other_keep_it(unet, denoise, token_downsample):
     held = STORE.bytes
     denoise(model)
     assert STORE.bytes == held > 0
+
+
+def test_a_clone_that_is_dropped_takes_nothing_from_a_run_of_another(
+    unet, denoise, token_downsample
+):
+    """As the garbage collection may do at any time."""
+    clones = [token_downsample(unet("Flux"))]
+    held = []
+
+    def drop(*_):
+        clones.clear()
+        held.append(STORE.bytes)
+
+    denoise(token_downsample(unet("Flux")), steps=2, callback=drop)
+    assert held[0] > 0

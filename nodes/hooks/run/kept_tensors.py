@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import CallbacksMP
 
@@ -32,4 +35,23 @@ def give_back_with(model: ModelPatcher) -> None:
 
 
 def _give_back(model: ModelPatcher, unpatch_all: bool) -> None:
-    forget_constants()
+    """unpatch_all: the model is unloaded, and not only a clone of it dropped or replaced."""
+    if unpatch_all or not _running:
+        forget_constants()
+
+
+_running: set[object] = set()
+
+
+@contextmanager
+def keep_while_running() -> Iterator[None]:
+    """No clone that is dropped takes from a run what it uses.
+
+    The garbage collection may drop one at any time, in the middle of a run of another.
+    """
+    run = object()
+    _running.add(run)
+    try:
+        yield
+    finally:
+        _running.discard(run)

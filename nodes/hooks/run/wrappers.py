@@ -20,6 +20,7 @@ from ....tome_core.schedule import (
 from ..settings_stack import SettingsStack
 from .device_wait import wait_for
 from .draw_index import DrawIndex
+from .kept_tensors import keep_while_running
 from .node_text import report_end, report_progress, report_stop
 from .state import KEY, Attached, ModelCall, ModelInputs, Run
 
@@ -54,7 +55,8 @@ def wrap_run(
     run = Run(tuple(levels.tolist()), prompted, draw_index=draw_index)
     options[KEY] = replace(attached, run=run)
     try:
-        samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
+        with keep_while_running():
+            samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
     except BaseException:
         report_stop(attached)
         raise
