@@ -58,7 +58,7 @@ def use_comfy_kitchen(model: ModelPatcher) -> ModelPatcher:
     with pytest.MonkeyPatch.context() as patching:
         setter = others.set_model_optimized_attention
         patching.setattr(ModelPatcher, setter.__name__, setter, raising=False)
-        return others.patch_backend(model, others.make_comfy_kitchen())
+        return others.patch_comfy_kitchen(model)
 
 
 OTHERS: dict[str, Callable[[ModelPatcher], ModelPatcher]] = {

@@ -49,7 +49,7 @@ def test_the_function_of_model_attention_backend_is_read_from_it(setter):
     model = WAN.build()
     known = read(others.patch_backend(model, attention.attention_pytorch))
     assert known == ("Model Attention Backend", "attention_pytorch")
-    known = read(others.patch_backend(model, others.make_comfy_kitchen()))
+    known = read(others.patch_comfy_kitchen(model))
     assert known == ("Model Attention Backend", "attention_comfy_kitchen_int8")
     assert read(others.patch_backend(model, lambda *args, **kwargs: None))[1] == ""
 
@@ -80,13 +80,9 @@ def test_windows_stay_beside_a_backend_which_computes_the_rest(order, token_down
     assert lengths == {128, RUN.text}, "it was tried once, and then got cross-attention alone"
 
 
-def use_comfy_kitchen(model):
-    return others.patch_backend(model, others.make_comfy_kitchen())
-
-
 @pytest.mark.parametrize(
     "other",
-    [others.patch_sage, use_comfy_kitchen, others.patch_gate, others.patch_unknown],
+    [others.patch_sage, others.patch_comfy_kitchen, others.patch_gate, others.patch_unknown],
 )
 @pytest.mark.parametrize("node", ["token_merge", "token_downsample"])
 def test_both_orders_of_the_nodes_give_the_same_picture(other, node, setter, request):
@@ -107,7 +103,7 @@ def test_an_algorithm_has_its_layers_for_itself(order, node, request, messages):
 def test_without_windows_keys_get_their_weights_where_a_backend_takes_a_mask(
     setter, token_merge, messages
 ):
-    model = others.patch_backend(WAN.build(), others.make_comfy_kitchen())
+    model = others.patch_comfy_kitchen(WAN.build())
     RUN.sample(token_merge(model, target="queries, keys and values"), WAN)
     assert not any("proportional_attention" in said for said in messages())
 

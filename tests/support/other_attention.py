@@ -113,6 +113,11 @@ def patch_backend(model: ModelPatcher, attend: Callable[..., Tensor]) -> ModelPa
     return clone
 
 
+def patch_comfy_kitchen(model: ModelPatcher) -> ModelPatcher:
+    """The same with ComfyUI's INT8 attention."""
+    return patch_backend(model, make_comfy_kitchen())
+
+
 def patch_sparse(model: ModelPatcher, keep: float = 0.4) -> ModelPatcher:
     """ComfyUI's Model Sparse Attention, which puts itself on top again before each step.
 

@@ -56,6 +56,16 @@ def masks_are_free(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
+def accept_containers(override: Attention) -> Attention:
+    """Let ComfyUI hand its containers to our override, which it does not tell its function then."""
+
+    def attend(*args: Any, **kwargs: Any) -> Tensor:
+        return override(comfy_attention.optimized_attention, *args, **kwargs)
+
+    override.container_function = attend  # type: ignore[attr-defined]
+    return override
+
+
 @dataclass(frozen=True)
 class Backend:
     """What computes attention: ComfyUI's function, or what another node put in its place.

@@ -13,6 +13,8 @@ from torch import nn
 from ..run.state import Run
 from .call import Attention
 
+DIFFERENT = "the attention that the checkpoint asks for in some of its layers is left out"
+
 
 def find_preferred(model: nn.Module, run: Run) -> Attention | None:
     """What all attention layers of a model ask for; None where they ask for nothing, or differ.
@@ -26,6 +28,3 @@ def find_preferred(model: nn.Module, run: Run) -> Attention | None:
         if found:
             run.report.say(None, DIFFERENT)
     return run.preferred[id(model)]
-
-
-DIFFERENT = "the attention that the checkpoint asks for in some of its layers is left out"

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import comfy.ldm.modules.attention as comfy_attention
 import torch
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from ....tome_core.layer import Layer
 from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.windows import allows_merging
-from ..attention.backend import Backend
+from ..attention.backend import Backend, accept_containers
 from ..attention.call import Attention, AttentionCall, Container, take
 from ..attention.plan_attention import plan_attention
 from ..run.state import Acting, find_call
@@ -33,6 +32,7 @@ MOST_GROUPS = 1
 NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
 
 
+@accept_containers
 @torch.compiler.disable
 def attend(
     attention: Attention,
@@ -64,14 +64,6 @@ def attend(
     else:
         out = attend_to_fewer(backend, plan, arranged, call.model.run.report)
     return arrangement.restore(out) if arrangement else out
-
-
-def attend_containers(*args: Any, **kwargs: Any) -> Tensor:
-    """The same where ComfyUI hands over containers; it then does not say which function is its."""
-    return attend(comfy_attention.optimized_attention, *args, **kwargs)
-
-
-attend.container_function = attend_containers
 
 
 def plan_call(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import comfy.ldm.modules.attention as comfy_attention
 import torch
 from torch import Tensor
 
 from ....tome_core.attention.key_weights import add_sizes_to_mask
-from ..attention.backend import Backend
+from ..attention.backend import Backend, accept_containers
 from ..attention.call import Attention, AttentionCall, Container, peek, take
 from ..run.state import find_call
 from .call import UNetCall
 
 
+@accept_containers
 @torch.compiler.disable
 def attend(
     attention: Attention,
@@ -50,11 +50,3 @@ def attend(
         # The tensors keep their shape: another node's attention gets them as without us.
         return backend(q, k, v, heads, add_sizes_to_mask(mask, sizes, q.dtype), *args, **kwargs)
     return backend.run(tensors, sizes, call.model.run.report)
-
-
-def attend_containers(*args: Any, **kwargs: Any) -> Tensor:
-    """The same where ComfyUI hands over containers; it then does not say which function is its."""
-    return attend(comfy_attention.optimized_attention, *args, **kwargs)
-
-
-attend.container_function = attend_containers
