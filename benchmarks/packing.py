@@ -35,7 +35,7 @@ WHEELS = (
 )
 BINARY_WHEELS = ("comfy-aimdo", "psutil")
 KITCHEN = "comfy-kitchen==0.2.40"
-"""With the kernels of the part ``rivals``, which alone imports this one."""
+"""With the kernels of the parts ``rivals`` and ``models``, which alone import this one."""
 PLATFORMS = (
     "manylinux_2_28_x86_64",
     "manylinux_2_27_x86_64",
@@ -56,7 +56,7 @@ import sys
 packages, kitchen = sys.argv[1:3]
 del sys.argv[1:3]
 sys.path.append(packages)
-if "rivals" in sys.argv:
+if {{"rivals", "models"}} & {{*sys.argv}}:
     sys.path.insert(0, kitchen)
 from {module} import main
 sys.exit(main(sys.argv[1:]))
@@ -98,7 +98,7 @@ def pack(
 
 
 def add_kitchen(folder: Path) -> None:
-    """The kernels of the part ``rivals``, but for other GPUs than NVIDIA's: these take four times
+    """The kernels of these parts, but for other GPUs than NVIDIA's: these take four times
     as much room.
     """
     _install(folder / "kitchen", [KITCHEN], PLATFORMS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from comfy.model_patcher import ModelPatcher
 
 from .memory import peak_memory
-from .results import Measured
 from .sampling import Request, run, run_replayed, with_lengths_noted
 from .session import Runner
 from .variants import Variant
@@ -18,7 +17,7 @@ def make_runner(model: ModelPatcher, variant: Variant, request: Request, calls: 
 
     calls: in one call of the model, which the seconds are divided by.
     """
-    patched, measured = variant.patch(model), _begin(variant)
+    patched, measured = variant.patch(model), variant.start()
 
     def inspect() -> float:
         watched, lengths = with_lengths_noted(patched, request)
@@ -46,9 +45,4 @@ def make_replaying_runner(model: ModelPatcher, variant: Variant, request: Reques
     def again(number: int) -> float:
         return run_replayed(patched, request, number, replays)
 
-    return Runner(_begin(variant), inspect, again)
-
-
-def _begin(variant: Variant) -> Measured:
-    """Without a number yet."""
-    return Measured(variant.name, variant.kind, variant.setting.name if variant.setting else None)
+    return Runner(variant.start(), inspect, again)

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 PARTS = ("unet", "transformer", "graph")
-BESIDE = "rivals"
-"""A part that is measured only where it is asked for."""
+BESIDE, WHOLE = "rivals", "models"
+"""Parts that are measured only where they are asked for."""
 CLIPS = ("flux-1024", "flux-1536", "flux-2048", "wan-480p", "wan-720p")
 
 
@@ -20,11 +20,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "part",
         nargs="?",
-        choices=[*PARTS, BESIDE, "all"],
+        choices=[*PARTS, BESIDE, WHOLE, "all"],
         default="all",
         help="whole UNets, blocks of diffusion transformers and their attention, or whole calls "
         "replayed as CUDA graphs (on a GPU alone); rivals: attention of large pictures and videos "
-        "beside comfy-kitchen's kernels, which is not among all; default: all",
+        "beside comfy-kitchen's kernels; models: whole samplings; all is without these two; "
+        "default: all",
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     models = ["sd15", "sdxl"]

@@ -10,18 +10,19 @@ from unittest import mock
 import torch
 from token_merge.tome_core import layer
 
-from . import inputs, measure_transformer, measure_unet
+from . import inputs, measure_transformer, measure_unet, whole_models
 from .diffusion_transformers import Clip
 from .environment import Environment
 from .measure_unet import Picture
-from .options import BESIDE
+from .options import BESIDE, WHOLE
 from .session import Session
 
 
 def measure(session: Session, options: argparse.Namespace) -> None:
     """The parts that the command names; where time may run out, the least needed are last.
 
-    Tokens are also reduced where the nodes would not reduce them, as too little would be saved.
+    But for whole models, tokens are also reduced where the nodes would not reduce them, as too
+    little would be saved.
     Raises RuntimeError where this machine cannot measure the part.
     """
     environment = Environment(torch.device(options.device), options.quick)
@@ -31,6 +32,9 @@ def measure(session: Session, options: argparse.Namespace) -> None:
     can_replay = environment.on_gpu or environment.narrow
     if options.part == "graph" and not can_replay:
         raise RuntimeError("part is graph, which is measured on a GPU")
+    if options.part == WHOLE:
+        # As users have them: only where the nodes reduce tokens by themselves.
+        return whole_models.measure(session, environment, options.rounds or 1)
     with mock.patch.dict(layer.LEAST_FLOPS, clear=True):
         if options.part in ("unet", "all"):
             _unet(session, options, environment)

@@ -127,6 +127,11 @@ def _check(latent: Tensor, rows: list[int], request: Request) -> None:
     """Raises CallError. rows: of each call of the model."""
     if rows != [request.rows]:
         raise CallError(f"the model was called with {rows} rows, expected {request.rows}")
+    _check_finite(latent)
+
+
+def _check_finite(latent: Tensor) -> None:
+    """Raises CallError."""
     if not latent.isfinite().all():
         raise CallError("the model's output is not finite")
 
@@ -150,12 +155,32 @@ def with_lengths_noted(
     return watch_attention(model, note), lengths
 
 
-@torch.inference_mode()
+def run_all(model: ModelPatcher, request: Request, steps: int, only: int | None = None) -> float:
+    """Sample all of so many steps; the seconds, with all that ComfyUI does around its calls.
+
+    only: so many of them, from the middle of the schedule. Raises CallError.
+    """
+    start = seconds_now(model.load_device)
+    latent = sample_between(model, request, steps, (steps - only) // 2 if only else 0, only)
+    seconds = seconds_now(model.load_device) - start
+    _check_finite(latent)
+    return seconds
+
+
 def sample(model: ModelPatcher, request: Request, first: int = 0) -> Tensor:
     """The latents after one step of ComfyUI's sampling from a fixed seed and prompt."""
-    sampling = model.get_model_object("model_sampling")
-    schedule = comfy.samplers.calculate_sigmas(sampling, "normal", SCHEDULE_STEPS)
     first = SCHEDULE_STEPS // 4 + first % (SCHEDULE_STEPS // 2)
+    return sample_between(model, request, SCHEDULE_STEPS, first, 1)
+
+
+@torch.inference_mode()
+def sample_between(
+    model: ModelPatcher, request: Request, steps: int, first: int, count: int | None
+) -> Tensor:
+    """The latents after ``count`` of ``steps`` from number ``first`` on; None: all the rest."""
+    sampling = model.get_model_object("model_sampling")
+    schedule = comfy.samplers.calculate_sigmas(sampling, "normal", steps)
+    last = len(schedule) if count is None else first + count + 1
     generator = torch.Generator().manual_seed(0)
     prompts = [
         [
@@ -172,7 +197,7 @@ def sample(model: ModelPatcher, request: Request, first: int = 0) -> Tensor:
         noise,
         4.0 if request.guided else 1.0,
         comfy.samplers.sampler_object("euler"),
-        schedule[first : first + 2],
+        schedule[first:last],
         *prompts,
         torch.zeros_like(noise),
         disable_pbar=True,

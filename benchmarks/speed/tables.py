@@ -13,6 +13,7 @@ from .results import Case, Results
 from .summary import Ratio, Row, compare
 
 TITLES = {
+    "models": "Whole models",
     "unet": "Whole model calls",
     "graph": "Whole calls, replayed as CUDA graphs",
     "transformer": "Whole calls of transformers",
@@ -48,7 +49,7 @@ def case_table(case: Case) -> Table:
     title = f"{TITLES[case.part]}: {case.name}; {counted} round{'s' * (counted != 1)}"
     table = Table(title=title, caption=case.note or None, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("setting and variant", min_width=36)
-    for name in ("s/call", "speed-up", "of limit", "memory", "queries x keys"):
+    for name in ("seconds", "speed-up", "of limit", "memory", "queries x keys"):
         table.add_column(name, justify="right", no_wrap=True)
     by_setting = groupby(_with_failed(case), key=lambda pair: pair[0])
     for setting, members in by_setting:

@@ -13,6 +13,7 @@ from .. import ours, peers, settings
 from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, Setting
 from . import limits, windows
 from .diffusion_transformers import Clip
+from .results import Measured
 from .windows import WINDOWS, WINDOWS_2, WINDOWS_MERGE
 
 Kind = Literal["unpatched", "limit", "ours", "peer"]
@@ -29,6 +30,10 @@ class Variant:
     kind: Kind
     patch: Patch
     setting: Setting | None = None
+
+    def start(self) -> Measured:
+        """Without a number yet."""
+        return Measured(self.name, self.kind, self.setting.name if self.setting else None)
 
 
 UNPATCHED = Variant("unpatched", "unpatched", ModelPatcher.clone)

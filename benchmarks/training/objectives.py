@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Network = Callable[..., Tensor]
+"""Of a latent, (B, C, [F,] H, W), noise levels and prompts."""
 
 SCHEDULER = "simple"
 STEPS = 4

@@ -35,7 +35,7 @@ class Recipe:
     share: float
     rate: float = 1e-3
     frames: int = 1
-    subjects: int = 160
+    subjects: int = 120
     shift: float = 1.0
     teacher: str = ""
     compile: bool = True
@@ -88,18 +88,18 @@ RECIPES = {
     ),
     "flux": Recipe(
         _FLUX,
-        (Stage(16, 384, 0.25), Stage(32, 96, 0.4), Stage(64, 32, 0.35)),
+        (Stage(16, 256, 0.25), Stage(32, 96, 0.4), Stage(64, 32, 0.35)),
         share=0.34,
-        rate=7e-4,
+        rate=3e-3,
         shift=3.0,
     ),
     "wan": Recipe(
         WanShape(4, 6, CHANNELS),
         (Stage(16, 32, 0.55), Stage(32, 12, 0.45)),
         share=0.28,
-        rate=7e-4,
+        rate=3e-3,
         frames=9,
-        subjects=48,
+        subjects=40,
         shift=3.0,
     ),
     "flux-4-steps": Recipe(
