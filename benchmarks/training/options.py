@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-MODELS = ("unet", "flux", "wan", "flux-4-steps")
+CHAINS = (("unet",), ("flux", "flux-4-steps"), ("wan",))
+"""Models in the order of training; one may be the teacher of the next in its chain."""
+MODELS = tuple(model for chain in CHAINS for model in chain)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -23,7 +25,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, help="default: all")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(
-        "--minutes", type=float, default=9.0, metavar="M", help="of all models together"
+        "--minutes",
+        type=float,
+        default=9.0,
+        metavar="M",
+        help="of all models together; on a GPU they are trained at the same time",
     )
     parser.add_argument("--steps", type=int, metavar="N", help="of each model, at most")
     parser.add_argument("--tokens", type=int, metavar="N", help="a side, at most")

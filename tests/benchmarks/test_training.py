@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw
 from benchmarks import packing
 from benchmarks.trained import autoencoder, text, weights
 from benchmarks.trained.flux import FluxShape
-from benchmarks.training import cli, emoji
+from benchmarks.training import cli, emoji, options, run
 from benchmarks.training.captions import Captions
 from benchmarks.training.composing import compose
 from benchmarks.training.layouts import GROUNDS, MOTIONS, RELATIONS, Layouts
@@ -261,3 +261,11 @@ def test_the_packed_folder_trains_every_model(
     assert result.returncode == 0, result.stdout
     made = {file.name for file in (folder / "trained").iterdir()}
     assert made == {f"{name}.{end}" for name in RECIPES for end in ("jpg", "safetensors")}
+
+
+@pytest.mark.thorough
+@has_autoencoder
+def test_models_are_trained_at_the_same_time_as_on_a_gpu(selection: Path, tmp_path: Path) -> None:
+    arguments = ["run", "--quick", "--data", str(selection), "--out", str(tmp_path)]
+    assert run.train_side_by_side(options.parse(arguments)) == 0
+    assert {place.name for place in tmp_path.glob("*.jpg")} == {f"{name}.jpg" for name in RECIPES}
