@@ -43,6 +43,12 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         return 0
     if options.show:
         return _report(Results.read(options.show), options.show, console)
+    if options.write_documents:
+        loading.load("cpu")
+        from . import documents
+
+        documents.write(loading.ROOT)
+        return 0
     with waiting(console, "Importing ComfyUI"):
         loading.load(options.device)
         _check_device(options.device)

@@ -61,6 +61,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--show", type=_path, metavar="DIR", help="the tables of results that lie there"
     )
+    parser.add_argument(
+        "--write-documents",
+        action="store_true",
+        help="put what was measured into README.md and docs/speed.md",
+    )
     return parser.parse_args(arguments)
 
 

@@ -1,6 +1,6 @@
-"""The pictures of the README and the help pages, from real runs of the small trained model.
+"""The picture of the README, from a real run of the small trained model.
 
-``TOKEN_MERGE_SCREENSHOTS=docs/images pytest tests/server/page/test_pictures.py`` draws them anew.
+``TOKEN_MERGE_SCREENSHOTS=docs/images pytest tests/server/page/test_pictures.py`` draws it anew.
 The graph has 9,216 tokens, so a run takes a while: without that folder nothing is drawn.
 """
 
@@ -10,8 +10,6 @@ import os
 from collections.abc import Sequence
 
 import pytest
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from support.page import scripts
 from support.page.browser import wait_for
 from support.page.graphs import sample_with
@@ -20,7 +18,6 @@ pytestmark = pytest.mark.skipif(
     not os.environ.get("TOKEN_MERGE_SCREENSHOTS"), reason="TOKEN_MERGE_SCREENSHOTS names no folder"
 )
 MARGIN = 16
-PICTURES = {"classic": "graph.jpg", "newer": "graph-newer-look.jpg"}
 TITLES = {"1": "A small trained model", "2": "Prompt", "7": "Negative prompt"}
 PLACES = {
     "1": (0, 0, 220, 90),
@@ -55,7 +52,8 @@ def user_graph():
     return prompt
 
 
-def test_the_graph_with_what_the_node_says(page):
+def test_the_graph_with_what_the_node_says(classic_page):
+    page = classic_page
     page.load(Comfy_Locale="en", Comfy_NodeBadge_NodeSourceBadgeMode="None")
     page.open(user_graph())
     page.call(scripts.ARRANGE, PLACES, ORIGIN)
@@ -63,19 +61,4 @@ def test_the_graph_with_what_the_node_says(page):
     assert " 9,216 tokens, attention reads 2,304 keys" in page.text_on("11")
     box = page.call(scripts.ARRANGE, PLACES, ORIGIN)
     wait_for(lambda: page.browser.execute_script(scripts.PICTURE_IS_DRAWN, "6"))
-    save(page, PICTURES[page.look], box)
-
-
-def test_the_search_for_tome(classic_page):
-    classic_page.open({})
-    classic_page.open_search().send_keys("tome")
-    ours = "//*[@data-testid='result-item'][contains(., 'Token Merge (ToMe)')]"
-    item = wait_for(lambda: classic_page.browser.find_element(By.XPATH, ours))
-    ActionChains(classic_page.browser).move_to_element(item).perform()
-    # Beside the list the page shows the node that the mouse is on.
-    beside = wait_for(lambda: classic_page.find("node-preview-card"))[0]
-    (search,) = classic_page.browser.find_elements(By.CSS_SELECTOR, "[role=search]")
-    wait_for(lambda: "Token Merge (ToMe)" in beside.text)
-    right = beside.rect["x"] + beside.rect["width"]
-    bottom = item.rect["y"] + 4 * item.rect["height"]
-    save(classic_page, "search.jpg", (search.rect["x"], search.rect["y"], right, bottom))
+    save(page, "graph.jpg", box)
