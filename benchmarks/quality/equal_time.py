@@ -45,10 +45,24 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
 has its calls."""
 
 
+NAMES = {
+    "Token Downsample ×2, window": "Token Downsample ×2 (the default)",
+    "Token Downsample ×2, interleaved": "Token Downsample ×2 (the default)",
+    "Token Downsample ×3, window": "Token Downsample ×3",
+    "Token Downsample ×4, window": "Token Downsample ×4",
+    "Token Merge 0.2, window": "Token Merge 0.2 (the default)",
+    "Token Downsample ×2": "Token Downsample ×2, stratified, no local windows",
+    "Token Merge 0.2": "Token Merge 0.2 (the default)",
+}
+"""In the documents, where a variant has another name there."""
+LEFT_OUT = {"Token Merge 0.2, no window", "Token Merge 0.5, queries"}
+"""Variants that the documents have elsewhere, or that nobody chooses."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """part, model, height, width: of the case of ``bench``; ``model`` is how its name begins.
-    pictures: the folder with the results of the trained model.
+    pictures: the folder with the results of the trained model. regimes: those in the table.
     """
 
     name: str
@@ -57,6 +71,7 @@ class Shape:
     height: int
     width: int
     pictures: str
+    regimes: tuple[str, ...]
 
     def find_case(self, cases: Sequence[Case]) -> Case | None:
         size = self.part, self.height, self.width
@@ -66,9 +81,31 @@ class Shape:
         return None
 
 
+EIGHT, FOUR = "euler-simple-8-cfg1", "euler-simple-4-cfg1"
 SHAPES = (
-    Shape("SD 1.5 1024²", "unet", "SD 1.5", 1024, 1024, "64x64-tokens"),
-    Shape("Flux 2048²", "transformer", "Flux", 2048, 2048, "flux-64x64-tokens"),
+    Shape(
+        "SD 1.5 1024²",
+        "unet",
+        "SD 1.5",
+        1024,
+        1024,
+        "64x64-tokens",
+        (
+            "euler-normal-8-cfg1",
+            "dpmpp_2m-normal-8-cfg1",
+            "euler-normal-20-cfg1",
+            "dpmpp_2m-karras-20-cfg5",
+        ),
+    ),
+    Shape(
+        "Flux 2048²",
+        "transformer",
+        "Flux",
+        2048,
+        2048,
+        "flux-64x64-tokens",
+        (FOUR, EIGHT, "dpmpp_2m-simple-8-cfg1"),
+    ),
     Shape(
         "Flux 2048², made for 4 steps",
         "transformer",
@@ -76,22 +113,38 @@ SHAPES = (
         2048,
         2048,
         "flux-4-steps-64x64-tokens",
+        (FOUR,),
     ),
-    Shape("Wan 832×480", "transformer", "Wan", 480, 832, "wan-9x16x16-tokens"),
+    Shape(
+        "Wan 832×480",
+        "transformer",
+        "Wan",
+        480,
+        832,
+        "wan-9x16x16-tokens",
+        (FOUR, EIGHT, f"{FOUR}-denoise0.3", f"{EIGHT}-denoise0.3"),
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """time: as a share of the unpatched model's. found: what was measured, by regime."""
+    """time: as a share of the unpatched model's; about as much where a cache decides which calls
+    it leaves out. found: what was measured, by regime. times: how much it was there.
+    """
 
     name: str
     time: float
     found: Mapping[Regime, VariantReport]
+    times: Mapping[Regime, float]
 
     def has_smallest_error(self, regime: Regime, rows: Sequence[Row]) -> bool:
         """Whether no row that takes no more time has a smaller error on average."""
-        rivals = [each for each in rows if each.time <= self.time and regime in each.found]
+        rivals = [
+            each
+            for each in rows
+            if regime in each.found and each.times[regime] <= self.times[regime]
+        ]
         return _mean(self, regime) == max(_mean(each, regime) for each in rivals)
 
 
@@ -108,18 +161,22 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
     of_calls = time_calls(case)
     times: dict[str, float] = {}
     found: dict[str, dict[Regime, VariantReport]] = {}
+    taken: dict[str, dict[Regime, float]] = {}
     for regime, report in reports.items():
         cached = _list_cached(report)
         for one in report.variants:
-            behind = cached.get(one.name)
+            behind, aim = cached.get(one.name, ("", 0))
             computes = behind or (UNPATCHED if one.kind == "yardstick" else one.name)
-            if not one.squared_error or computes not in of_calls:
+            left_out = one.name in LEFT_OUT or not one.squared_error
+            if left_out or computes not in of_calls:
                 continue
-            share = 1.0 if one.calls is None else one.calls
+            calls = 1.0 if one.calls is None else one.calls
+            share = aim / 100 or calls
             name = _name_row(one, share, behind)
             times[name] = of_calls[computes] * share
             found.setdefault(name, {})[regime] = one
-    rows = [Row(name, times[name], found[name]) for name in found if times[name] < 1]
+            taken.setdefault(name, {})[regime] = of_calls[computes] * calls
+    rows = [Row(name, times[name], found[name], taken[name]) for name in found if times[name] < 1]
     return sorted(rows, key=lambda row: row.time)
 
 
@@ -134,24 +191,27 @@ def time_calls(case: Case) -> dict[str, float]:
     return found
 
 
-def _list_cached(report: Report) -> dict[str, str]:
-    """By the name of a variant with EasyCache: the variant that it is put behind."""
-    named = {name_share(share, before): before for share in SHARES for before in CACHED}
-    return {
-        name_cache(threshold, name): f"Token {named[name]}" if named[name] else UNPATCHED
-        for name, threshold in report.thresholds.items()
-    }
+def _list_cached(report: Report) -> dict[str, tuple[str, int]]:
+    """By the name of a variant with EasyCache: the variant that it is put behind, and of how many
+    per cent of the calls it is to leave.
+    """
+    named = {name_share(share, before): (before, share) for share in SHARES for before in CACHED}
+    found: dict[str, tuple[str, int]] = {}
+    for name, threshold in report.thresholds.items():
+        before, share = named[name]
+        found[name_cache(threshold, name)] = f"Token {before}" if before else UNPATCHED, share
+    return found
 
 
-def _name_row(one: VariantReport, share: float, behind: str | None) -> str:
-    """share: of the calls. behind: the variant that EasyCache is put behind, None without it."""
+def _name_row(one: VariantReport, share: float, behind: str) -> str:
+    """share: of the calls. behind: the variant that EasyCache is put behind, "" without it."""
     if behind == UNPATCHED:
-        return f"EasyCache, {_tell_share(share)} of the calls"
+        return f"EasyCache, about {_tell_share(share)} of the calls"
     if behind:
-        return f"EasyCache, {_tell_share(share)} of the calls, {behind}"
+        return f"EasyCache, about {_tell_share(share)}, behind {behind.removesuffix(', default')}"
     if one.kind == "yardstick":
         return f"{UNPATCHED}, {_tell_share(share)} of the steps"
-    return one.name
+    return NAMES.get(one.name, one.name)
 
 
 def _tell_share(share: float) -> str:
@@ -160,9 +220,8 @@ def _tell_share(share: float) -> str:
 
 def write_table(shape: Shape, rows: Sequence[Row]) -> str:
     """For the documents. Bold: its error is smaller than that of all that take no more time."""
-    regimes = list(dict.fromkeys(regime for row in rows for regime in row.found))
-    regimes.sort(key=lambda each: (each.cfg, each.steps, each.name))
-    columns = [shape.name, "time", *map(str, regimes)]
+    regimes = [parse(name) for name in shape.regimes]
+    columns = [shape.name, "time", *map(_tell_regime, regimes)]
     lines = (
         [row.name, _tell_share(row.time), *(_tell(row, regime, rows) for regime in regimes)]
         for row in rows
@@ -170,11 +229,18 @@ def write_table(shape: Shape, rows: Sequence[Row]) -> str:
     return markdown.write_table(columns, lines)
 
 
+def _tell_regime(regime: Regime) -> str:
+    told = f"{regime.sampler} {regime.scheduler}, {regime.steps} steps"
+    told += f", cfg {regime.cfg:g}" if regime.cfg != 1 else ""
+    return told + (f", denoise {regime.denoise:g}" if regime.denoise != 1 else "")
+
+
 def _tell(row: Row, regime: Regime, rows: Sequence[Row]) -> str:
     if regime not in row.found:
         return ""
     mark = "**" if row.has_smallest_error(regime, rows) else ""
-    return f"{mark}{intervals.mean(row.found[regime].decibels)}{mark}"
+    at = f" at {_tell_share(row.times[regime])}" if row.name.startswith("EasyCache") else ""
+    return f"{mark}{intervals.mean(row.found[regime].decibels)}{mark}{at}"
 
 
 def _mean(row: Row, regime: Regime) -> float:
@@ -185,7 +251,8 @@ def write_tables(cases: Sequence[Case], results: Path = RESULTS) -> list[str]:
     """One for each shape that was timed and whose pictures were made."""
     tables = []
     for shape in SHAPES:
-        case, reports = shape.find_case(cases), read_reports(results / shape.pictures)
+        case, made = shape.find_case(cases), read_reports(results / shape.pictures)
+        reports = {each: made[each] for each in map(parse, shape.regimes) if each in made}
         rows = list_rows(case, reports) if case else []
         if rows:
             tables.append(write_table(shape, rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .. import intervals, markdown
+from .equal_time import NAMES
 from .places import RESULTS
 from .regimes import FOUR_STEPS, Regime
 from .report import Report, VariantReport
@@ -18,14 +19,7 @@ COLUMNS = {
     for regime in (Regime("euler", "simple", 8), FOUR_STEPS)
 }
 HALF = "half of the steps"
-NAMES = {
-    "unpatched, 4 steps": HALF,
-    "unpatched, 2 steps": HALF,
-    "Token Downsample ×2, window": "Token Downsample ×2 (the default)",
-    "Token Downsample ×4, window": "Token Downsample ×4",
-    "Token Merge 0.2, window": "Token Merge 0.2 (the default)",
-}
-"""In the document, where a variant has another name there."""
+HALVED = {"unpatched, 4 steps": HALF, "unpatched, 2 steps": HALF}
 
 
 def write_rivals(results: Path = RESULTS) -> str:
@@ -34,7 +28,7 @@ def write_rivals(results: Path = RESULTS) -> str:
     cells: dict[str, dict[int, str]] = {}
     for column, report in enumerate(reports):
         for one in report.variants:
-            cells.setdefault(NAMES.get(one.name, one.name), {})[column] = _tell(one)
+            cells.setdefault({**NAMES, **HALVED}.get(one.name, one.name), {})[column] = _tell(one)
     rows = ([name, *(own.get(n, "") for n in range(len(reports)))] for name, own in cells.items())
     return markdown.write_table(["dB, pairs", *COLUMNS], rows)
 
