@@ -11,7 +11,7 @@ from comfy_api.latest import io, ui
 from .common import check_names
 from .comparison.report import describe_results, describe_surroundings
 from .comparison.run import Sampling, compare
-from .hooks.run.node_text import find_node_id, write_on_node
+from .hooks.run.node_text import RUNNING, STOPPED, find_node_id, write_on_node
 
 
 class TokenReductionCompare(io.ComfyNode):
@@ -61,7 +61,12 @@ class TokenReductionCompare(io.ComfyNode):
     ) -> io.NodeOutput:
         check_names(cls, inputs)
         sampling = Sampling(**inputs)
-        unpatched, patched = compare(model, patched_model, sampling)
+        write_on_node(find_node_id(cls), RUNNING)
+        try:
+            unpatched, patched = compare(model, patched_model, sampling)
+        except BaseException:
+            write_on_node(find_node_id(cls), STOPPED)
+            raise
         lines = describe_results(unpatched, patched)
         text = "\n".join(lines + describe_surroundings(model, patched_model, sampling))
         write_on_node(find_node_id(cls), text)

@@ -17,6 +17,7 @@ from token_merge import comfy_entrypoint
 from token_merge.nodes import compare as compare_node
 from token_merge.nodes.comparison import run
 from token_merge.nodes.comparison.report import split_streams
+from token_merge.nodes.hooks.run.node_text import RUNNING, STOPPED
 
 import nodes as comfyui_nodes
 
@@ -130,12 +131,19 @@ def test_inputs_are_those_of_ksampler_in_its_order():
         assert {key: options.get(key) for key in said} == {**said, **changed}
 
 
-def test_the_report_is_on_the_node_and_in_the_history(unet, monkeypatch):
-    written: list[str] = []
-    monkeypatch.setattr(compare_node, "write_on_node", lambda node, text: written.append(text))
+@pytest.fixture
+def written(monkeypatch) -> list[str]:
+    """What the node wrote on itself."""
+    found: list[str] = []
+    monkeypatch.setattr(compare_node, "write_on_node", lambda node, text: found.append(text))
+    return found
+
+
+def test_the_report_is_on_the_node_and_in_the_history(unet, written):
     inputs = make_inputs(steps=1)
     output = find_node().execute(model=unet("SD15"), patched_model=unet("SD15"), **inputs)
-    assert written == [output.args[NAMES.index("report")]] == [output.ui.value]
+    assert written == [RUNNING, output.args[NAMES.index("report")]]
+    assert output.ui.value == written[-1]
 
 
 def test_equal_models_are_identical(unet):
@@ -261,7 +269,7 @@ def test_one_progress_bar_shows_all_steps_of_all_runs(progress, unet):
 
 
 def test_an_interrupt_ends_the_node_and_leaves_nothing_behind(
-    progress, monkeypatch, unet, token_merge
+    progress, monkeypatch, unet, token_merge, written
 ):
     model, patched = unet("SD15"), token_merge(unet("SD15"))
     expected = ksampler(patched)["samples"]
@@ -278,6 +286,7 @@ def test_an_interrupt_ends_the_node_and_leaves_nothing_behind(
     with pytest.raises(InterruptProcessingException):
         compare(model, patched)
     assert progress[-1][0] == 9, "another step was done"
+    assert written == [RUNNING, STOPPED]
     assert not comfy.model_management.processing_interrupted()
     assert torch.equal(torch.get_rng_state(), before)
     assert str([each.wrappers for each in (model, patched)]) == wrappers

@@ -12,7 +12,7 @@ from comfy_api.latest import io
 from support.small_models import UNREACHED
 from token_merge.nodes.hooks.attach import attach, listen
 from token_merge.nodes.hooks.run import node_text
-from token_merge.nodes.hooks.run.node_text import write_on_node
+from token_merge.nodes.hooks.run.node_text import RUNNING, STOPPED, write_on_node
 from token_merge.tome_core import DownsampleSettings, MergeSettings
 from token_merge.tome_core.schedule import PercentRange
 
@@ -41,7 +41,8 @@ def written(monkeypatch):
 def test_each_node_of_a_chain_has_its_own_lines(unet, denoise, written):
     model = attach(unet("SD15"), MergeSettings(ratio=0.5, target="queries"), "4")
     denoise(attach(model, DownsampleSettings(), "5:2"))
-    (first, merged), (second, downsampled) = written
+    (first, merged), (second, downsampled) = written[2:]
+    assert written[:2] == [("4", RUNNING), ("5:2", RUNNING)]
     assert (first, second) == ("4", "5:2")
     assert merged.endswith(" 3 layers: 256 tokens, attention computes 128 queries")
     assert downsampled.endswith(" 3 layers: 256 tokens, attention reads 64 keys")
@@ -51,7 +52,7 @@ def test_a_long_run_tells_meanwhile_what_was_done_so_far(unet, denoise, written,
     monkeypatch.setattr(node_text, "SECONDS_BETWEEN", 0.0)
     denoise(attach(unet("SD15"), MergeSettings(target="queries"), "4"), steps=3)
     done = "Reads 80% of the pairs in 3 of 3 layers 3 layers: 256 tokens, attention computes"
-    assert [text for _, text in written] == ["", *[f"{done} 204 queries"] * 3]
+    assert [text for _, text in written] == [RUNNING, "", *[f"{done} 204 queries"] * 3]
 
 
 def test_two_short_lines_say_what_matters_most(flux, unet, denoise, written):
@@ -61,7 +62,7 @@ def test_two_short_lines_say_what_matters_most(flux, unet, denoise, written):
     denoise(
         attach(unet("SD15"), MergeSettings(percent_range=PercentRange(0.99, 1.0)), "4"), steps=1
     )
-    first = [text.split("  \n")[:2] for text in written.raw]
+    first = [text.split("  \n")[:2] for text in written.raw if text != RUNNING]
     assert first == [
         ["Reads 54% of the pairs", "in 2 of 2 layers, local windows"],
         ["Reads 25% of the pairs", "in 3 of 6 layers"],
@@ -74,7 +75,7 @@ def test_between_two_texts_are_some_seconds(unet, denoise, written, monkeypatch)
     later = time.monotonic() + 2 * node_text.SECONDS_BETWEEN
     monkeypatch.setattr(node_text, "time", SimpleNamespace(monotonic=lambda: later))
     denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3)
-    assert len(written) == 2, "one after the first seconds, one at the end"
+    assert len(written) == 3, "at the start, after the first seconds, and at the end"
 
 
 def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
@@ -98,7 +99,7 @@ def test_a_run_that_is_stopped_says_so(unet, denoise, written):
 
     with pytest.raises(InterruptProcessingException):
         denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=3, callback=stop)
-    assert written[-1] == ("4", "the run was stopped before its end")
+    assert written[-1] == ("4", STOPPED)
 
 
 def test_inputs_that_reduce_nothing_say_so_when_the_node_is_applied(unet, written):

@@ -17,6 +17,9 @@ logger = logging.getLogger("token_merge")
 
 NOTHING = "no layer was reduced in this run"
 
+RUNNING, STOPPED = "Running", "The run was stopped before its end"
+"""These stand on a node while nothing is known of a run yet, and after one that has no end."""
+
 SECONDS_BETWEEN = 5.0
 """While a run goes on, the texts on the nodes are as old as this at most."""
 
@@ -27,6 +30,12 @@ single line feed is a space. A line break in both is two spaces and a line feed.
 LETTERS = 36
 """A line on a classic node that was just placed has room for so many: the page breaks longer lines
 within words."""
+
+
+def report_start(attached: Attached) -> None:
+    """On the nodes alone: what stands there is of an earlier run."""
+    for node in attached.stack.nodes:
+        write_on_node(node.node_id, RUNNING)
 
 
 def report_progress(attached: Attached, run: Run) -> None:
@@ -66,7 +75,7 @@ def report_end(attached: Attached, run: Run) -> None:
 def report_stop(attached: Attached) -> None:
     """On the nodes alone: what stood there is no longer true."""
     for node in attached.stack.nodes:
-        write_on_node(node.node_id, "the run was stopped before its end")
+        write_on_node(node.node_id, STOPPED)
 
 
 def _list_remarks(attached: Attached, settings: Settings) -> tuple[str, ...]:

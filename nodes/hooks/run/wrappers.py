@@ -21,7 +21,7 @@ from ..settings_stack import SettingsStack
 from .device_wait import wait_for
 from .draw_index import DrawIndex
 from .kept_tensors import keep_while_running
-from .node_text import report_end, report_progress, report_stop
+from .node_text import report_end, report_progress, report_start, report_stop
 from .state import KEY, Attached, ModelCall, ModelInputs, Run
 
 
@@ -54,6 +54,7 @@ def wrap_run(
     prompted = bool(guider.conds.get("positive", True))
     run = Run(tuple(levels.tolist()), prompted, draw_index=draw_index)
     options[KEY] = replace(attached, run=run)
+    report_start(attached)
     try:
         with keep_while_running():
             samples = executor(noise, latent_image, sampler, sigmas, *args, **kwargs)

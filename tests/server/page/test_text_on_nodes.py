@@ -5,7 +5,11 @@ Which texts they write is in tests/server/test_texts.py.
 
 from __future__ import annotations
 
-from support.page import graphs
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from support.page import graphs, scripts
+from support.page.browser import wait_for
 
 VERDICT = ["Reads 25% of the pairs", "in 5 of 5 layers"]
 DETAILS = "5 layers: 768 tokens, attention reads 192 keys"
@@ -38,3 +42,43 @@ def test_lines_are_lines_in_both_looks(page):
     assert lines[2].startswith("ratio 0.9 acts as 0.75")
     assert lines[-1].endswith("keys")
     assert max(map(len, lines)) <= 36
+
+
+def bypass(page) -> None:
+    page.browser.execute_script(scripts.SELECT, "11")
+    ActionChains(page.browser).key_down(Keys.CONTROL).send_keys("b").key_up(Keys.CONTROL).perform()
+
+
+@pytest.fixture
+def page_with_text(page):
+    page.open(graphs.sample_with("TokenDownsample"))
+    page.run()
+    assert page.lines_on("11")[0] == VERDICT[0]
+    return page
+
+
+def wait_until_earlier(page) -> None:
+    wait_for(lambda: page.lines_on("11")[0] == f"Earlier run: {VERDICT[0]}")
+
+
+def test_text_is_marked_as_earlier_when_an_input_changes(page_with_text):
+    page_with_text.type_into("11", "factor", "3")
+    wait_until_earlier(page_with_text)
+    page_with_text.keep(f"earlier-{page_with_text.look}.png")
+
+
+def test_text_is_marked_as_earlier_when_the_node_is_bypassed(page_with_text):
+    bypass(page_with_text)
+    wait_until_earlier(page_with_text)
+
+
+def test_text_is_marked_as_earlier_where_a_prompt_is_refused(page_with_text):
+    page_with_text.set("4", steps=0)
+    page_with_text.press_run()
+    wait_until_earlier(page_with_text)
+
+
+def test_the_text_of_a_new_run_is_not_marked(page_with_text):
+    page_with_text.set("4", seed=next(graphs.SEEDS))
+    page_with_text.run()
+    assert page_with_text.lines_on("11")[:2] == VERDICT

@@ -13,6 +13,7 @@ import requests
 from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from devtools.client import Prompt
@@ -71,6 +72,15 @@ class Page:
     def set(self, node_id: str, **values: object) -> None:
         """Values of a node's widgets."""
         self.call(scripts.SET, node_id, values)
+
+    def type_into(self, node_id: str, widget: str, text: str) -> None:
+        """Change a number on a node with mouse and keyboard."""
+        self.centre(node_id)
+        place = wait_for(lambda: self.browser.execute_script(scripts.WIDGET_PLACE, node_id, widget))
+        mouse.double_click(self.browser, place)
+        field = wait_for(self._find_field)
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(text, Keys.ENTER)
 
     def press_run(self) -> None:
         wait_for(lambda: self.find("queue-button"))[0].click()

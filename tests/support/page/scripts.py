@@ -97,6 +97,29 @@ NEWER_WIDGETS = r"""
     return names.every(Boolean) ? names : null; // else some are still to be drawn
 """
 
+WIDGET_PLACE = r"""
+    // Where on the screen the value of a node's widget is.
+    const [id, wanted] = arguments, node = app.canvas.graph.getNodeById(id);
+    const drawn = document.querySelector(`[data-node-id="${node.id}"]`);
+    if (drawn) {
+        const rows = [...drawn.querySelectorAll('[data-testid=node-widget]')];
+        const row = rows.find((each) => each.innerText.split('\n')[0] === wanted);
+        const box = row.querySelector('input').getBoundingClientRect();
+        return [(box.left + box.right) / 2, (box.top + box.bottom) / 2].map(Math.round);
+    }
+    const {last_y, y} = node.widgets.find(({name}) => name === wanted);
+    const {left, top} = app.canvas.canvas.getBoundingClientRect();
+    const middle = [node.pos[0] + 0.7 * node.size[0], node.pos[1] + (last_y ?? y) + 10];
+    const [x, down] = app.canvas.ds.convertOffsetToCanvas(middle);
+    return [Math.round(left + x), Math.round(top + down)];
+"""
+
+SELECT = """
+    app.canvas.deselectAll();
+    app.canvas.select(app.canvas.graph.getNodeById(arguments[0]));
+    app.canvas.canvas.focus();
+"""
+
 MAKE_SUBGRAPH = """
     const nodes = args[0].map((id) => app.graph.getNodeById(id));
     const {subgraph, node} = app.graph.convertToSubgraph(new Set(nodes));

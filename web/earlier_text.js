@@ -1,0 +1,30 @@
+// Marks what our nodes say as old when a prompt is queued or starts, and when an input of the node
+// changes or the node is bypassed.
+import { api } from "../../scripts/api.js";
+import { app } from "../../scripts/app.js";
+
+const OURS = /^(Token(Merge|Downsample)(Advanced)?|TokenReductionCompare)$/;
+const TEXT = "$$node-text-preview"; // the page's own name of the widget
+const EARLIER = "Earlier run: ";
+const queued = new WeakMap(); // what each node was given in the last prompt
+const given = ({ mode, inputs, widgets }) => JSON.stringify([
+    mode,
+    inputs?.map(({ link }) => link),
+    widgets?.filter(({ name }) => name !== TEXT).map(({ value }) => value),
+]);
+
+function mark(isOld) {
+    const root = app.rootGraph ?? app.graph;
+    for (const graph of [root, ...(root.subgraphs?.values() ?? [])])
+        for (const node of graph.nodes.filter(({ type }) => OURS.test(type))) {
+            const text = node.widgets?.find(({ name }) => name === TEXT);
+            if (isOld(node) && text?.value && !text.value.startsWith(EARLIER))
+                text.value = EARLIER + text.value;
+        }
+}
+
+const changed = (node) => queued.has(node) && queued.get(node) !== given(node);
+api.addEventListener("promptQueueing", () => mark((node) => queued.set(node, given(node))));
+api.addEventListener("execution_start", () => mark(() => true));
+// No event of the page tells of every change in both looks of the nodes.
+setInterval(() => mark(changed), 300);
