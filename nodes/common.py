@@ -38,6 +38,10 @@ WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 3
 """Each choice of ``local_window`` is this setting."""
 
 
+SMALL_LAYERS = {"auto": False, "always": True}
+"""Each choice of ``reduce_small_layers`` is this setting."""
+
+
 class ReductionNode(io.ComfyNode):
     """Takes a MODEL and returns a patched clone. Its nodes define a schema and ``read``."""
 
@@ -133,9 +137,10 @@ def resolve_choice(values: dict[str, Any], name: str, choices: dict[str, Any]) -
     return {**values, name: choices[chosen]}
 
 
-def resolve_window(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` with ``local_window`` as a setting."""
-    return resolve_choice(values, "local_window", WINDOWS)
+def resolve_shared(values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` with ``local_window`` and ``reduce_small_layers`` as settings."""
+    resolved = resolve_choice(values, "local_window", WINDOWS)
+    return resolve_choice(resolved, "reduce_small_layers", SMALL_LAYERS)
 
 
 def model_input() -> io.Input:
@@ -180,6 +185,18 @@ def max_tokens(limit: str) -> io.Input:
 def local_window(tooltip: str) -> io.Input:
     """``local_window``, which the tooltip explains."""
     return io.Combo.Input("local_window", options=list(WINDOWS), default="auto", tooltip=tooltip)
+
+
+def reduce_small_layers() -> io.Input:
+    """Whether the speed of this machine decides which layers are reduced."""
+    return io.Combo.Input(
+        "reduce_small_layers",
+        options=list(SMALL_LAYERS),
+        default="auto",
+        tooltip="auto: a layer with so few tokens that this GPU gains nothing is not reduced, so "
+        "another GPU may give a slightly different picture. always: such layers are reduced too. "
+        "Choose it if pictures must not depend on how fast the GPU is.",
+    )
 
 
 def seed_input(what: str) -> io.Input:

@@ -17,14 +17,15 @@ from .common import (
     percent_inputs,
     pick,
     proportional_attention,
-    resolve_window,
+    reduce_small_layers,
+    resolve_shared,
     seed_input,
 )
 
 
 def read(values: dict[str, Any]) -> DownsampleSettings:
     """Settings from the values of inputs; defaults for those that a node lacks."""
-    return make_settings(DownsampleSettings, resolve_window(values))
+    return make_settings(DownsampleSettings, resolve_shared(values))
 
 
 def list_inputs() -> list[io.Input]:
@@ -71,6 +72,7 @@ def list_inputs() -> list[io.Input]:
             "Transformers: ", "Without this, the prompt gains weight against the picture."
         ),
         seed_input("the tokens and groups that are random"),
+        reduce_small_layers(),
     ]
 
 

@@ -23,8 +23,9 @@ from .common import (
     percent_inputs,
     pick,
     proportional_attention,
+    reduce_small_layers,
     resolve_choice,
-    resolve_window,
+    resolve_shared,
     seed_input,
 )
 
@@ -35,7 +36,7 @@ DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
 def read(values: dict[str, Any]) -> MergeSettings:
     """Settings from the values of inputs; defaults for those that a node lacks."""
     resolved = resolve_choice(values, "max_downsample", DOWNSAMPLINGS)
-    return make_settings(MergeSettings, resolve_window(resolved))
+    return make_settings(MergeSettings, resolve_shared(resolved))
 
 
 def list_inputs() -> list[io.Input]:
@@ -107,6 +108,7 @@ def list_inputs() -> list[io.Input]:
             "each query in which it reads all keys for itself. Merged queries share only what is "
             "farther away. auto: 12. off: they share everything, which makes the error much larger."
         ),
+        reduce_small_layers(),
     ]
 
 

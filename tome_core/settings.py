@@ -32,6 +32,7 @@ class Settings(ABC):
         local_window: side, in tokens, of the box around each tile of queries in which all keys
             stay, see windows/plan.py; 0: none. None: as is best for the kind of model.
         seed: of all that is drawn.
+        reduce_small_layers: true: layers are also reduced where this device gains nothing by it.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
@@ -41,6 +42,7 @@ class Settings(ABC):
     proportional_attention: bool = True
     local_window: int | None = None
     seed: int = 0
+    reduce_small_layers: bool = False
 
     node_name: ClassVar[str]
     window_needs_model: ClassVar[bool] = False
@@ -50,6 +52,7 @@ class Settings(ABC):
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
         check_flag("proportional_attention", self.proportional_attention)
+        check_flag("reduce_small_layers", self.reduce_small_layers)
         if self.local_window is not None:
             check_whole("local_window", self.local_window, 0, MAX_WINDOW)
 

@@ -126,3 +126,21 @@ def test_the_next_run_says_again_why(unet, token_merge, denoise, messages, monke
     said = messages()
     denoise(merged, steps=STEPS)
     assert messages() == [*said, *said]
+
+
+@pytest.mark.parametrize("kind", ["token_merge", "token_downsample"])
+@pytest.mark.parametrize("model", ["SD15", "Flux"])
+def test_on_request_the_picture_does_not_depend_on_how_fast_the_gpu_is(
+    model, kind, unet, denoise, monkeypatch, request
+):
+    """A slow GPU gains in every layer, and a fast one in none."""
+    patch = request.getfixturevalue(kind)
+
+    def draw(flops, choice):
+        pay_from(monkeypatch, flops)
+        return denoise(patch(unet(model), reduce_small_layers=choice), steps=STEPS)
+
+    slow, fast = (draw(flops, "always") for flops in (0.0, float("inf")))
+    assert torch.equal(slow, fast)
+    assert torch.equal(slow, draw(0.0, "auto"))
+    assert not torch.equal(slow, draw(float("inf"), "auto"))

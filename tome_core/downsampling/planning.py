@@ -38,10 +38,9 @@ def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:
     grid = layer.stream.grid
     if shrink_grid(settings, layer) == grid:
         return f"{grid.tokens} tokens are within the factor and max_tokens already"
-    loss = layer.explain_loss("downsampling")
-    if loss and not settings.local_window:
-        return f"{loss}; with a size as local_window they are reduced"
-    return ""
+    if settings.local_window or settings.reduce_small_layers:
+        return ""
+    return layer.explain_loss("downsampling")
 
 
 @constant

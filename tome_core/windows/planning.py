@@ -48,7 +48,7 @@ def plan_windows(
     stream, device = layer.stream, layer.device
     # A kernel that reads keys where they lie takes tiles of any size, and is one kernel.
     slow = layer.explain_slow_windows()
-    asked_for = not slow or settings.local_window is not None
+    asked_for = not slow or settings.local_window is not None or settings.reduce_small_layers
     tokens = stream.grid.tokens
     if not asked_for and tokens < LEAST_FOR_WINDOWS.get(device.type, 0):
         return Skipped(
