@@ -23,7 +23,7 @@ from .unet.attach import UNet
 
 logger = logging.getLogger("token_merge")
 
-CHANGES_NOTHING = "changes nothing, since with these inputs no layer has fewer tokens"
+CHANGES_NOTHING = "Changes nothing: with these inputs no layer has fewer tokens"
 
 
 def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) -> ModelPatcher:
@@ -85,6 +85,6 @@ def _find_architecture(model: ModelPatcher) -> Architecture | Skipped:
     name = f"{kind.__module__}.{kind.__qualname__}"
     if name in FAMILIES:
         return Transformer(FAMILIES[name])
-    unknown = (type(model.model).__name__, "the order of its tokens is not known here")
-    title, reason = SKIPPED_FAMILIES.get(name, unknown)
-    return Skipped(f"{title} is not supported, nothing is changed: {reason}")
+    title, reason = SKIPPED_FAMILIES.get(name, (type(model.model).__name__, ""))
+    why = f". Why: {reason}" if reason else ""
+    return Skipped(f"{title} is not supported: nothing is changed. See Node Info for the list{why}")

@@ -7,7 +7,9 @@ import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import torch
 from comfy.model_management import InterruptProcessingException
+from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
 from support.small_models import UNREACHED
 from token_merge.nodes.hooks.attach import attach, listen
@@ -82,7 +84,22 @@ def test_a_model_that_is_left_alone_says_so_when_the_node_is_applied(written):
     attach(UNREACHED[0].build(), MergeSettings(), "4")
     ((node, text),) = written
     assert node == "4"
-    assert "is not supported, nothing is changed: its attention cannot be reached" in text
+    assert text.startswith(
+        "PixArt is not supported: nothing is changed. See Node Info for the list. Why: its"
+    )
+    assert written.raw[0].split("  \n")[:2] == [
+        "PixArt is not supported: nothing is",
+        "changed. See Node Info for the list.",
+    ]
+
+
+def test_a_model_that_is_not_known_says_so_in_two_lines(written):
+    class UnknownModel(torch.nn.Module):
+        diffusion_model = torch.nn.Identity()
+
+    attach(ModelPatcher(UnknownModel(), *[torch.device("cpu")] * 2), MergeSettings(), "4")
+    ((_, text),) = written
+    assert text == ("UnknownModel is not supported: nothing is changed. See Node Info for the list")
 
 
 def test_lines_are_short_and_break_on_nodes_that_read_html_and_on_those_that_read_markdown(written):
@@ -104,7 +121,7 @@ def test_a_run_that_is_stopped_says_so(unet, denoise, written):
 
 def test_inputs_that_reduce_nothing_say_so_when_the_node_is_applied(unet, written):
     attach(unet("SD15"), MergeSettings(ratio=0.0), "4")
-    assert written == [("4", "changes nothing, since with these inputs no layer has fewer tokens")]
+    assert written == [("4", "Changes nothing: with these inputs no layer has fewer tokens")]
 
 
 def test_what_was_clamped_or_left_out_is_told(flux, denoise, written):

@@ -130,5 +130,5 @@ def test_what_acts_on_unets_alone_is_said(name, flux, token_merge, denoise, mess
 def test_inputs_that_reduce_nothing_are_said_when_the_node_is_applied(unet, token_merge, messages):
     token_merge(unet("SD15"), ratio=0.0)
     assert messages() == [
-        "Token Merge: changes nothing, since with these inputs no layer has fewer tokens."
+        "Token Merge: Changes nothing: with these inputs no layer has fewer tokens."
     ]

@@ -13,6 +13,7 @@ from support.comfyui_version import leave_out, leave_out_before
 from token_merge.nodes.hooks.transformer.families import FAMILIES, SKIPPED_FAMILIES, Family
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+HELP = Path(__file__).parents[2] / "web" / "docs"
 UNETS = "SD 1.x, SD 2.x, SDXL, SSD-1B, SVD's spatial layers"
 # What ComfyUI loads as a model although it makes no pictures.
 DETECTORS = {
@@ -51,6 +52,15 @@ def table() -> str:
     for name, reason in SKIPPED_FAMILIES.values():
         rows.append(f"| {name} | skipped | skipped | {reason} |")
     return "\n".join(rows)
+
+
+@pytest.mark.parametrize("page", sorted(HELP.rglob("*.md")), ids=lambda page: page.name)
+def test_node_info_lists_every_model(page: Path) -> None:
+    """The node says of a model that is not supported: see Node Info for the list."""
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    comparing = "TokenReductionCompare" in str(page)
+    assert ("; ".join([UNETS, *(each.name for each in FAMILIES.values())]) in text) != comparing
+    assert ("; ".join(name for name, _ in SKIPPED_FAMILIES.values()) in text) != comparing
 
 
 def list_remarks(path: str, family: Family) -> list[str]:

@@ -58,4 +58,4 @@ def test_each_queued_prompt_says_it(client):
 
 def test_a_model_that_passes_through_is_told(client):
     (text,) = client.run(apply_to_unreached_model()).written.values()
-    assert "is not supported, nothing is changed: its attention cannot be reached" in text
+    assert "is not supported: nothing is changed. See Node Info for the list. Why: its" in text
