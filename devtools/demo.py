@@ -1,4 +1,4 @@
-"""``python -m devtools demo``: the unpatched model and each node, timed and side by side.
+"""``python -m devtools demo``: the unpatched model, each node and fewer steps, side by side.
 
 The variants take turns within a round, so that whatever else the machine does falls on all of
 them alike. The first round warms up and is not counted. Every round has another seed, which all
@@ -43,6 +43,7 @@ class TimedVariant:
     prompt: Prompt
     rounds: list[list[float]] = field(default_factory=list)  # seconds of each step, per round
     image: Image.Image | None = None  # of the last round
+    share: float = 1.0  # of the steps
 
     def seconds(self) -> float:
         """Median seconds per step over all counted rounds."""
@@ -51,7 +52,7 @@ class TimedVariant:
     def speedups(self, unpatched: TimedVariant) -> list[float]:
         """How many times as fast as ``unpatched``, for each round."""
         pairs = zip(unpatched.rounds, self.rounds, strict=True)
-        return [median(theirs) / median(ours) for theirs, ours in pairs]
+        return [median(theirs) / (self.share * median(ours)) for theirs, ours in pairs]
 
 
 def main(arguments: list[str]) -> int:
@@ -101,8 +102,27 @@ def _measure(server: Server, options: argparse.Namespace) -> list[TimedVariant]:
                 variant.image = run.images[0]
                 if number:
                     variant.rounds.append(run.step_seconds)
+        progress.stage("Fewer steps")
+        seed = FIRST_SEED + options.rounds
+        fewer = _take_fewer_steps(variants[0], variants[-1], steps, seed)
+        fewer.image = client.run(fewer.prompt).images[0]
     client.close()
-    return variants
+    return [*variants, fewer]
+
+
+def _take_fewer_steps(
+    unpatched: TimedVariant, fastest: TimedVariant, steps: int, seed: int
+) -> TimedVariant:
+    """The unpatched model with as many steps as take about the time of ``fastest``."""
+    fewer = count_fewer_steps(steps, median(fastest.speedups(unpatched)))
+    prompt = graph.with_values(unpatched.prompt, "KSampler", seed=seed, steps=fewer)
+    name = f"{fewer} of {steps} steps"
+    return TimedVariant(name, prompt, unpatched.rounds, share=fewer / steps)
+
+
+def count_fewer_steps(steps: int, speedup: float) -> int:
+    """So many of ``steps`` take about the time of all of them at this speed-up."""
+    return max(1, min(steps - 1, round(steps / speedup)))
 
 
 def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[TimedVariant]:

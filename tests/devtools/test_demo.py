@@ -17,6 +17,13 @@ def test_speed_is_compared_within_each_round():
     assert ours.speedups(unpatched) == [2.0, 2.0]
 
 
+def test_fewer_steps_take_the_time_of_the_node():
+    assert [demo.count_fewer_steps(8, speed) for speed in (1.0, 1.6, 4.0, 100.0)] == [7, 5, 2, 1]
+    unpatched = demo.TimedVariant("unpatched", {}, [[2.0], [4.0]])
+    fewer = demo.TimedVariant("5 of 8 steps", {}, unpatched.rounds, share=5 / 8)
+    assert fewer.speedups(unpatched) == [1.6, 1.6]
+
+
 def test_seconds_are_the_median_step():
     assert demo.TimedVariant("ours", {}, [[1.0, 9.0, 2.0], [3.0, 2.0]]).seconds() == 2.0
 
