@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 CORE = (
     ".constant_store",
     ".checks .constants .faster_forms",
-    ".schedule .tokens",
+    ".schedule .tokens .gpus",
     ".settings .grid .draws",
     ".cells .plan .layer",
     ".attention",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from .constants import constant
 from .faster_forms import why_unavailable
+from .gpus import compare_with_h100
 from .grid import Stream
 
 LEAST_FLOPS = {"merging": 3e11, "downsampling": 8.5e10}
@@ -16,38 +15,6 @@ LEAST_FLOPS = {"merging": 3e11, "downsampling": 8.5e10}
 starting our kernels takes longer than they save: this was measured with SD 1.5, SDXL and Flux
 there, and again on an H200, see docs/speed.md. All images of a batch are not counted: pictures must
 not depend on how a batch is split."""
-
-H100_PROCESSORS = 132
-
-OF_PROCESSOR = {
-    (7, 0): 0.21,
-    (7, 5): 0.22,
-    (8, 0): 0.385,
-    (8, 6): 0.24,
-    (8, 9): 0.34,
-    (9, 0): 1.0,
-    (10, 0): 2.0,
-    (10, 3): 2.0,
-    (12, 0): 0.36,
-}
-OF_GEFORCE = {(7, 5): 0.11, (8, 6): 0.12, (8, 9): 0.172, (12, 0): 0.164}
-OF_OTHERS = 0.17
-"""The key is the compute capability. The value is what one multiprocessor computes in half
-precision, with sums in single precision, as a share of one of an H100, by the data sheets. Cards of
-GeForce have a table of their own: they compute half as much as other cards of their capability."""
-
-OF_AMD = {
-    "gfx9": 0.055,
-    "gfx908": 0.21,
-    "gfx90a": 0.23,
-    "gfx942": 0.57,
-    "gfx950": 1.2,
-    "gfx10": 0.15,
-    "gfx11": 0.34,
-    "gfx12": 0.81,
-}
-"""The key is how the name of an architecture of AMD's begins, and the value is the same. From gfx10
-on PyTorch counts pairs of compute units."""
 
 MOST_GROUPS = 4
 """Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures
@@ -103,27 +70,4 @@ def find_least(kind: str, device: torch.device) -> float:
     """
     if device.type != "cuda":
         return 0.0
-    return LEAST_FLOPS.get(kind, 0.0) * _compare_with_h100(device)
-
-
-@constant
-def _compare_with_h100(device: torch.device) -> float:
-    # A tensor may say that it is on a GPU where there is none, in tracing for example.
-    if (device.index or 0) >= torch.cuda.device_count():
-        return 1.0
-    of_gpu = torch.cuda.get_device_properties(device)
-    return _find_share(of_gpu) * of_gpu.multi_processor_count / H100_PROCESSORS
-
-
-def _find_share(of_gpu: Any) -> float:
-    """What one multiprocessor computes, by what PyTorch tells of a GPU.
-
-    Compute capabilities of AMD's GPUs are no ones of NVIDIA's: that of an MI250 is that of an H100.
-    """
-    if torch.version.hip:
-        known = [name for name in OF_AMD if of_gpu.gcnArchName.startswith(name)]
-        return OF_AMD[max(known, key=len)] if known else OF_OTHERS
-    capability = of_gpu.major, of_gpu.minor
-    if "GeForce" in of_gpu.name and capability in OF_GEFORCE:
-        return OF_GEFORCE[capability]
-    return OF_PROCESSOR.get(capability, OF_OTHERS)
+    return LEAST_FLOPS.get(kind, 0.0) * compare_with_h100(device)

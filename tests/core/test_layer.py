@@ -59,8 +59,17 @@ GEFORCE = "NVIDIA GeForce RTX "
         ("NVIDIA H100 80GB HBM3", 132, (9, 0), 989),
         ("NVIDIA A100-SXM4-80GB", 108, (8, 0), 312),
         ("NVIDIA B200", 148, (10, 0), 2250),
+        ("NVIDIA B300 SXM6 AC", 148, (10, 3), 2250),
+        ("NVIDIA H20", 78, (9, 0), 148),
+        ("NVIDIA H200", 132, (9, 0), 989),
+        ("NVIDIA L4", 58, (8, 9), 121),
+        ("NVIDIA L40", 142, (8, 9), 181),
         ("NVIDIA L40S", 142, (8, 9), 362),
         ("NVIDIA RTX A6000", 84, (8, 6), 155),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 188, (12, 0), 504),
+        ("Tesla V100-SXM2-16GB", 80, (7, 0), 125),
+        ("Tesla T4", 40, (7, 5), 65),
+        (GEFORCE + "2080 Ti", 68, (7, 5), 53.8),
         (GEFORCE + "3060", 28, (8, 6), 25.6),
         (GEFORCE + "3090", 82, (8, 6), 71),
         (GEFORCE + "4090", 128, (8, 9), 165),
@@ -79,7 +88,13 @@ def test_gpus_compute_what_their_data_sheets_say(name, processors, capability, t
     [
         ("gfx90a:sramecc+:xnack-", 104, (9, 0), 181),
         ("gfx906:sramecc-:xnack-", 60, (9, 0), 26.5),
+        ("gfx908", 120, (9, 0), 184.6),
+        ("gfx942:sramecc+:xnack-", 304, (9, 4), 1307),
+        ("gfx950:sramecc+:xnack-", 256, (9, 5), 2517),
+        ("gfx1010", 20, (10, 1), 19.5),
+        ("gfx1030", 40, (10, 3), 46),
         ("gfx1100", 48, (11, 0), 123),
+        ("gfx1201", 32, (12, 0), 195),
     ],
 )
 def test_gpus_of_amd_are_known_by_their_architecture(name, processors, capability, tflops, gpu):
@@ -88,8 +103,9 @@ def test_gpus_of_amd_are_known_by_their_architecture(name, processors, capabilit
     assert layers.find_least("merging", GPU) / 3e11 == pytest.approx(tflops / 989, rel=0.1)
 
 
-def test_an_unknown_gpu_needs_less_work_than_an_h100(gpu):
-    gpu(100, 13, 0, "another")
+@pytest.mark.parametrize(("name", "hip"), [("another", None), ("gfx1250", "7.2")])
+def test_an_unknown_gpu_needs_less_work_than_an_h100(name, hip, gpu):
+    gpu(100, 13, 0, name, hip)
     assert 0 < layers.find_least("merging", GPU) < 3e11
 
 
