@@ -16,10 +16,34 @@ starting our kernels takes longer than they save: this was measured with SD 1.5,
 there, and again on an H200, see docs/speed.md. All images of a batch are not counted: pictures must
 not depend on how a batch is split."""
 
+PAIR_TIMES = {"our kernel": 1.2, "PyTorch": 2.0}
+"""What local windows take for a query and a key that it reads, with all extra work, where
+FlashAttention 2 takes 1. Measured on an H200: 1.06 to 1.24 with Wan's clips and 1.16 to 1.48 with
+Flux at 2048 x 2048 by our kernel; with fewer tokens starting kernels takes longer, of which
+``LEAST_FLOPS`` takes care. By FlashAttention 2 on tiles as images of a batch it was 1.4 to 2.1
+without the copies. A kernel that computes otherwise, as in INT8, has a line of its own here."""
+
 MOST_GROUPS = 4
 """Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures
 of the trained model: mean squared error 1.8e-4 with 4 groups as with 16), and each has keys and
 values to project and to copy."""
+
+
+@dataclass(frozen=True)
+class BackendSpeed:
+    """How fast the layer is where it is not reduced.
+
+    Args:
+        name: of what computes its attention, as users know it.
+        pair_time: what that takes for a query and a key, where FlashAttention 2 takes 1.
+    """
+
+    name: str = "the attention of the original model"
+    pair_time: float = 1.0
+
+
+FLASH_SPEED = BackendSpeed()
+"""That of FlashAttention 2, and of all whose speed is not known."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +60,12 @@ class Layer:
         most_groups: into which merged queries are split, each with keys of its own.
         dtype, head_channels, masked: of the attention call: its numbers' type, the channels of one
             head, and whether a mask hides keys.
+        backend: what computes attention where nothing is reduced.
+
+    Whether reducing pays is one rule: the GPU has to save as much time as what ``LEAST_FLOPS`` says
+    saves beside FlashAttention 2. A backend that takes ``pair_time`` for all pairs saves that much
+    less, if it is given fewer of them. Local windows are computed by our kernel in place of it, so
+    that they save the difference, or nothing.
     """
 
     stream: Stream
@@ -48,6 +78,7 @@ class Layer:
     dtype: torch.dtype = torch.float16
     head_channels: int = 64
     masked: bool = False
+    backend: BackendSpeed = FLASH_SPEED
 
     def explain_slow_windows(self) -> str:
         """Why no faster form computes attention in local windows here, empty where one does."""
@@ -56,10 +87,28 @@ class Layer:
 
     def explain_loss(self, kind: str) -> str:
         """Why "merging" or "downsampling" does not pay here, empty where it does."""
-        flops = 4 * self.stream.length**2 * self.channels
-        if not self.channels or flops >= find_least(kind, self.device):
+        return self._explain_little(kind, self.backend.pair_time)
+
+    def explain_slower_windows(self, kind: str, share: float) -> str:
+        """Why the backend is to compute all pairs, empty where local windows are faster.
+
+        share: of all pairs, how many the windows read.
+        """
+        if self.device.type != "cuda":
             return ""
-        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU"
+        form = "PyTorch" if self.explain_slow_windows() else "our kernel"
+        time = share * PAIR_TIMES[form]
+        if time >= self.backend.pair_time:
+            return f"{self.backend.name} computes {self.stream.length:,} tokens faster"
+        return self._explain_little(kind, (self.backend.pair_time - time) / (1 - time))
+
+    def _explain_little(self, kind: str, saved: float) -> str:
+        """saved: of the time that ``kind`` saves beside FlashAttention 2."""
+        flops = 4 * self.stream.length**2 * self.channels
+        if not self.channels or flops * saved >= find_least(kind, self.device):
+            return ""
+        faster = f" beside {self.backend.name}" if self.backend.pair_time < 1 else ""
+        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU{faster}"
 
 
 def find_least(kind: str, device: torch.device) -> float:

@@ -45,6 +45,9 @@ class Settings(ABC):
     reduce_small_layers: bool = False
 
     node_name: ClassVar[str]
+    kind: ClassVar[str]
+    """Of the work: ``layer`` says when it pays."""
+
     window_needs_model: ClassVar[bool] = False
     """It is true where a local window is only for the kinds of models that have one."""
 

@@ -35,7 +35,8 @@ def measure(session: Session, options: argparse.Namespace) -> None:
     if options.part == WHOLE:
         # As users have them: only where the nodes reduce tokens by themselves.
         return whole_models.measure(session, environment, options.rounds or 1)
-    with mock.patch.dict(layer.LEAST_FLOPS, clear=True):
+    least = mock.patch.dict(layer.LEAST_FLOPS, clear=True)
+    with least, mock.patch.dict(layer.PAIR_TIMES, dict.fromkeys(layer.PAIR_TIMES, 0.0)):
         if options.part in ("unet", "all"):
             _unet(session, options, environment)
         if options.part in ("transformer", "all"):

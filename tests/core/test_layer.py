@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from support.layers import LayerTokens, plan_layer
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
+    Layer,
     MergeSettings,
     Skipped,
     Stream,
@@ -17,6 +19,8 @@ from token_merge.tome_core import (
 )
 from token_merge.tome_core import layer as layers
 from token_merge.tome_core.constants import forget_constants
+from token_merge.tome_core.faster_forms import FORMS, Form
+from token_merge.tome_core.windows.planning import fit_windows
 
 GPU = torch.device("cuda", 5)
 SD15, SDXL = 320, 640
@@ -123,6 +127,79 @@ def test_what_pays_on_an_h100_is_what_was_measured(side, channels, merging, down
     layer = layer_of(side, channels)
     assert (not layer.layer.explain_loss("merging")) == merging
     assert (not layer.layer.explain_loss("downsampling")) == downsampling
+
+
+def flux_beside(pair_time, side, device=GPU):
+    """At 16 times the side, with local windows. Also the share of all pairs that they read."""
+    stream = Stream(TokenGrid(side, side), before=512)
+    backend = layers.BackendSpeed("SageAttention", pair_time)
+    smaller, cpu = TokenGrid(side // 2, side // 2), torch.device("cpu")
+    share = fit_windows(stream, smaller, 12, 1, 1.0, cpu).count_read(1.0) / stream.length
+    return Layer(stream, device, channels=3072, local_window=12, backend=backend), share
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """Says why our kernel of windows does not run, empty at first."""
+    reason = [""]
+    form = Form(lambda: None, lambda *_: False, lambda *_: reason[0])
+    monkeypatch.setitem(FORMS, "windows.attend", form)
+    return reason
+
+
+@pytest.mark.parametrize("kind", ["merging", "downsampling"])
+@pytest.mark.parametrize(
+    ("side", "pair_time", "faster"),
+    [
+        (64, 1.0, ""),
+        (64, 0.75, ""),
+        (64, 0.33, "SageAttention computes 4,608 tokens faster"),
+        (96, 0.33, ""),
+        (128, 0.33, ""),
+        (128, 0.2, "SageAttention computes 16,896 tokens faster"),
+    ],
+)
+def test_windows_that_are_slower_than_all_pairs_are_left_to_the_backend(
+    kind, side, pair_time, faster, gpu, kernel
+):
+    """On an RTX 4090 SageAttention 2 takes 0.33 of the time of FlashAttention 2."""
+    gpu(128, 8, 9, GEFORCE + "4090")
+    layer, share = flux_beside(pair_time, side)
+    assert layer.explain_slower_windows(kind, share) == faster
+
+
+def test_windows_in_pytorch_lose_where_those_of_our_kernel_do_not(gpu, kernel):
+    gpu(128, 8, 9, GEFORCE + "4090")
+    layer, share = flux_beside(0.33, 128)
+    assert not layer.explain_slower_windows("downsampling", share)
+    kernel[0] = "Triton is missing"
+    assert "16,896 tokens faster" in layer.explain_slower_windows("downsampling", share)
+
+
+def test_beside_a_faster_backend_more_work_has_to_be_there(gpu):
+    """Fewer keys in the same function save a share of its time, whichever function it is."""
+    gpu(132, 9, 0)
+    for pair_time, said in (
+        (1.0, ""),
+        (0.3, "16384 tokens are too few for merging to pay on this GPU beside SageAttention"),
+    ):
+        backend = layers.BackendSpeed("SageAttention", pair_time)
+        layer = replace(layer_of(128, SDXL).layer, backend=backend)
+        assert layer.explain_loss("merging") == said
+
+
+def test_windows_that_save_too_little_are_not_planned(gpu, kernel):
+    """They are faster than the backend, but by less than it takes to start them."""
+    gpu(132, 9, 0)
+    layer, share = flux_beside(0.38, 96)
+    assert layer.explain_slower_windows("downsampling", share) == ""
+    few = "9216 tokens are too few for merging to pay on this GPU beside SageAttention"
+    assert layer.explain_slower_windows("merging", share) == few
+
+
+def test_on_a_cpu_windows_are_compared_with_nothing():
+    layer, share = flux_beside(0.1, 64, torch.device("cpu"))
+    assert layer.explain_slower_windows("merging", share) == ""
 
 
 def test_a_cpu_reduces_few_tokens_too():

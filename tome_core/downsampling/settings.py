@@ -38,6 +38,7 @@ class DownsampleSettings(Settings):
     """
 
     node_name: ClassVar[str] = "Token Downsample"
+    kind: ClassVar[str] = "downsampling"
 
     factor: float = 2.0
     factor_level_2: float = 1.0

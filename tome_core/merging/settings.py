@@ -47,6 +47,7 @@ class MergeSettings(Settings):
     """
 
     node_name: ClassVar[str] = "Token Merge"
+    kind: ClassVar[str] = "merging"
     window_needs_model: ClassVar[bool] = True
 
     ratio: float = 0.2

@@ -51,6 +51,18 @@ class WindowGeometry:
         """Of the picture by each of its queries, where none is merged."""
         return sum(layout.keys_read for layout in self.of_picture)
 
+    def count_read(self, share: float) -> int:
+        """Keys that a query reads, the mean over all queries.
+
+        share: of the picture's queries, how many remain beyond their box; merged ones share what
+        they read there.
+        """
+        stream, near = self.stream, self.of_picture[0].keys_read
+        by_picture = near + share * (self.keys_read - near)
+        by_others = self.cells.layouts[-1].keys_read if stream.others else 0
+        picture = stream.grid.tokens / stream.length
+        return round(picture * by_picture + (1 - picture) * by_others) + stream.others
+
 
 @constant
 def make_geometry(
@@ -109,12 +121,7 @@ class WindowPlan:
     @property
     def keys_read(self) -> int:
         """The mean over all queries; merged ones share what they read beyond their box."""
-        stream, near = self.geometry.stream, self.near.layout.keys_read
-        share = self.merged.share if self.merged else 1.0
-        by_picture = near + share * (self.geometry.keys_read - near)
-        by_others = self.of_others.layout.keys_read if self.of_others else 0
-        picture = stream.grid.tokens / stream.length
-        return round(picture * by_picture + (1 - picture) * by_others) + stream.others
+        return self.geometry.count_read(self.merged.share if self.merged else 1.0)
 
     @property
     def queries_kept(self) -> int:

@@ -48,9 +48,9 @@ def plan_windows(
     stream, device = layer.stream, layer.device
     # A kernel that reads keys where they lie takes tiles of any size, and is one kernel.
     slow = layer.explain_slow_windows()
-    asked_for = not slow or settings.local_window is not None or settings.reduce_small_layers
+    asked_for = settings.local_window is not None or settings.reduce_small_layers
     tokens = stream.grid.tokens
-    if not asked_for and tokens < LEAST_FOR_WINDOWS.get(device.type, 0):
+    if slow and not asked_for and tokens < LEAST_FOR_WINDOWS.get(device.type, 0):
         return Skipped(
             f"{tokens} tokens are too few for local windows to pay without our kernel ({slow}); "
             f"with a size as local_window they are reduced"
@@ -59,6 +59,9 @@ def plan_windows(
     geometry = fit_windows(stream, smaller, layer.local_window, at_once, kept_share, device)
     if geometry.keys_read >= tokens or 0 < settings.max_tokens < geometry.keys_read:
         return None
+    read = geometry.count_read(kept_share) / stream.length
+    if not asked_for and (slower := layer.explain_slower_windows(settings.kind, read)):
+        return Skipped(slower)
     numbers, sets = draw_keys(geometry.cells, draws, DRAWS if settings.groups_queries else 1)
     count = len(geometry.of_picture)
     return WindowPlan(

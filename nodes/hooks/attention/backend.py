@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,7 +14,9 @@ from torch import Tensor
 from ....tome_core.attention import attend_weighed
 from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask, count_channels
 from ....tome_core.faster_forms import find_form
+from ....tome_core.layer import Layer
 from ..run.report import RunReport
+from .backend_speeds import find_speed
 from .call import Attention, AttentionCall, Container, take
 from .overrides import Override
 
@@ -104,7 +107,7 @@ class Backend:
         free = masks_are_free(call.q.device)
         if self.override and not self.override.is_backend:
             return "mask" if call.mask is not None or free else None
-        name = self._find_name(call)
+        name = self._find_name(call.mask is not None, call.options)
         if name in TAKE_MASKS_FREELY:
             return "mask"
         unmasked = name == "attention_pytorch" and call.mask is None
@@ -118,18 +121,23 @@ class Backend:
             return "channels"
         return "mask" if name in TAKE_MASKS - KEEP_TO_FLASH else None
 
-    def _find_name(self, call: AttentionCall) -> str:
-        """Of the function of ComfyUI that computes the call, or that takes the same as an override.
+    def add_speed(self, layer: Layer, options: Mapping[str, Any]) -> Layer:
+        """The layer, which knows how fast it is in this backend. options: of its calls."""
+        name = self._find_name(layer.masked, options)
+        speed = find_speed(name, layer.device, layer.dtype, layer.head_channels)
+        return replace(layer, backend=speed)
+
+    def _find_name(self, masked: bool, options: Mapping[str, Any]) -> str:
+        """Of the function of ComfyUI that computes a call, or that takes the same as an override.
 
         Some of ComfyUI's leave calls to PyTorch's.
         """
         name = self.override.like if self.override else getattr(self.function, "__name__", "")
-        masked = call.mask is not None
         handed_on = masked and name in HAND_MASKS_ON
         if name == "attention_sage":
             # An older ComfyUI, which does not ask, gives it every mask.
             takes_masks = getattr(comfy_attention, "SAGE_ATTENTION_SUPPORTS_MASK", True)
-            precise = call.options.get("low_precision_attention") is False
+            precise = options.get("low_precision_attention") is False
             handed_on = precise or (masked and not takes_masks)
         return "attention_pytorch" if handed_on else name
 

@@ -51,7 +51,8 @@ def attend(
     name = call.name_attention(options, q, k)
     if not call.model.acting[Block.downsample] or name in call.unreduced:
         return backend(q, k, v, *args, **kwargs)
-    reduced = plan_call(call, name, AttentionCall.read(q, k, v, *args, **kwargs), options)
+    tensors = AttentionCall.read(q, k, v, *args, **kwargs)
+    reduced = plan_call(call, name, backend, tensors, options)
     if reduced is None:
         return backend(q, k, v, *args, **kwargs)
     for x in (q, k, v):
@@ -67,13 +68,17 @@ def attend(
 
 
 def plan_call(
-    call: TransformerCall, name: Hashable, tensors: AttentionCall, options: Mapping[str, Any]
+    call: TransformerCall,
+    name: Hashable,
+    backend: Backend,
+    tensors: AttentionCall,
+    options: Mapping[str, Any],
 ) -> tuple[Arrangement | None, AttentionCall, LayerPlan] | None:
     """The plan of an attention call, None where nothing is reduced in it.
 
     Returns also the call that the plan is of, and how the given one became it.
 
-    name: see ``name_attention``.
+    name: see ``name_attention``. backend: what computes the call where nothing is reduced.
     """
     acting = call.model.acting[Block.downsample]
     sequence = locate(call, acting, tensors, options)
@@ -84,7 +89,7 @@ def plan_call(
         return None
     arrangement = sequence.arrangement
     arranged = arrangement.arrange(tensors) if arrangement else tensors
-    plan = plan_sequence(call, acting, sequence, arranged)
+    plan = plan_sequence(call, acting, backend, sequence, arranged)
     if plan is None:
         call.unreduced.add(name)
         return None
@@ -157,7 +162,11 @@ def _fits(mask: Tensor, tokens: int) -> bool:
 
 
 def plan_sequence(
-    call: TransformerCall, acting: Acting, sequence: Sequence, arranged: AttentionCall
+    call: TransformerCall,
+    acting: Acting,
+    backend: Backend,
+    sequence: Sequence,
+    arranged: AttentionCall,
 ) -> LayerPlan | None:
     """What is reduced in an attention call, None where nothing is.
 
@@ -175,6 +184,7 @@ def plan_sequence(
         head_channels=arranged.q.shape[3],
         masked=arranged.mask is not None,
     )
+    layer = backend.add_speed(layer, arranged.options)
     merges_queries = any("queries" in targets for targets in acting.values())
     tokens = arranged.q if merges_queries else arranged.k
     return plan_attention(call.model, acting, sequence.block, layer, tokens, call.override)

@@ -10,7 +10,6 @@ from typing import Any
 
 from comfy.ldm.modules.diffusionmodules.openaimodel import UNetModel
 from comfy.model_patcher import ModelPatcher
-from torch import Tensor
 
 from ....tome_core.plan_layer import explain_unreduced
 from ....tome_core.settings import Settings
@@ -66,7 +65,7 @@ class UNet:
             unreduced=call.find_unreduced(inputs.latent.device, override and override.name),
         )
         # Patches are added in every step, active or not: a compiled model keeps what it saw first.
-        if not self._is_unreduced(call, inputs.latent):
+        if not self._is_unreduced(unet_call, inputs):
             options = add_call(add_patches(options, call.stack), unet_call)
         outer = CURRENT_CALL.set(unet_call)
         try:
@@ -83,20 +82,20 @@ class UNet:
             found[size] = (*found.get(size, ()), layer)
         return tuple(found.values())
 
-    def _is_unreduced(self, call: ModelCall, latent: Tensor) -> bool:
+    def _is_unreduced(self, call: UNetCall, inputs: ModelInputs) -> bool:
         """Whether every setting leaves all its layers alone at this size of the latent.
 
         The report is told why.
         """
-        reasons = []
-        for settings in call.stack.settings:
+        reasons, dtype = [], inputs.base_model.get_dtype_inference()
+        for settings in call.model.stack.settings:
             for alike in self._alike:
                 if not settings.find_targets(alike[0].downsample, self.resolutions):
                     continue
-                layer = alike[0].measure_from(latent, self.resolutions)
-                if not (reason := explain_unreduced(settings, layer)):
+                layer = alike[0].measure_from(inputs.latent, self.resolutions, dtype)
+                if not (reason := explain_unreduced(settings, call.add_speed(layer))):
                     return False
                 reasons += [(settings, reason, each) for each in alike]
         for each in reasons:
-            call.run.report.say(*each)
+            call.model.run.report.say(*each)
         return True

@@ -68,15 +68,17 @@ class SelfAttentionLayer:
             head_channels=self.head_channels,
         )
 
-    def measure_from(self, latent: Tensor, resolutions: tuple[int, ...]) -> Layer:
-        """The layer before the UNet is called. latent: (B, C, H, W).
+    def measure_from(
+        self, latent: Tensor, resolutions: tuple[int, ...], dtype: torch.dtype
+    ) -> Layer:
+        """The layer before the UNet is called. latent: (B, C, H, W). dtype: in which it computes.
 
         Another node may have the UNet compute fewer tokens than the latent tells, and then reducing
         them would save even less; or more, and then they are not reduced, too.
         """
         # A UNet rounds up where it halves an odd side.
         sides = (-(-side // self.downsample) for side in latent.shape[-2:])
-        return self.measure((0, 0, *sides), resolutions, latent.device)
+        return self.measure((0, 0, *sides), resolutions, latent.device, dtype)
 
     def __str__(self) -> str:
         return f"{self.block} {self.number}.{self.index}"

@@ -63,7 +63,7 @@ def reduce_self_attention(
             call.model.run.report.say(settings, reason, layer)
         return n, context, value
     size = layer.measure(activations, call.model.stack.resolutions, n.device, n.dtype)
-    plan = plan_attention(call.model, acting, layer, size, n, call.override)
+    plan = plan_attention(call.model, acting, layer, call.add_speed(size), n, call.override)
     if plan is None:
         call.unreduced.add(name)
         return n, context, value
