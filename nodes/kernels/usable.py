@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...tome_core.constants import apart_from_block
+from ...tome_core.faster_forms import prepare_form
 
 logger = logging.getLogger("token_merge")
 
@@ -62,7 +63,9 @@ def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int
         return "the GPU is not one of NVIDIA's since 2020"
     logger.info("Trying our kernel %r: some seconds, if Triton has to compile it first.", kernel)
     try:
-        return "" if _works(kernel, device, dtype, *shape) else "Triton gives other results here"
+        with prepare_form():
+            works = _works(kernel, device, dtype, *shape)
+        return "" if works else "Triton gives other results here"
     except ImportError:
         return _name_old_triton() or "Triton is not installed"
     except Exception as error:

@@ -11,10 +11,13 @@ import torch
 from comfy.model_management import InterruptProcessingException
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
+from support.gpu_tensor import DEVICE
+from support.other_device_run import put_on_other_device
 from support.small_models import UNREACHED
 from token_merge.nodes.hooks.attach import attach, listen
 from token_merge.nodes.hooks.run import node_text
 from token_merge.nodes.hooks.run.node_text import RUNNING, STOPPED, write_on_node
+from token_merge.nodes.kernels import kernel_table, usable
 from token_merge.tome_core import DownsampleSettings, MergeSettings
 from token_merge.tome_core.schedule import PercentRange
 
@@ -55,6 +58,51 @@ def test_a_long_run_tells_meanwhile_what_was_done_so_far(unet, denoise, written,
     denoise(attach(unet("SD15"), MergeSettings(target="queries"), "4"), steps=3)
     done = "Reads 80% of the pairs in 3 of 3 layers 3 layers: 256 tokens, attention computes"
     assert [text for _, text in written] == [RUNNING, "", *[f"{done} 204 queries"] * 3]
+
+
+class Triton:
+    """Keeps what stands on the node while a kernel is compiled and tried, which fails."""
+
+    def __init__(self, written):
+        self.written, self.during = written, []
+
+    def try_out(self, *given):
+        self.during += self.written[-1:]
+        raise RuntimeError("no compiler was found")
+
+
+@pytest.fixture
+def triton(written, monkeypatch):
+    """As on a GPU whose kernels were not tried yet."""
+    there = Triton(written)
+    monkeypatch.setattr(usable, "load_kernel", lambda name: there)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 9))
+    monkeypatch.setattr(kernel_table, "HALF", (torch.float32,))  # of the small model
+    of_gpu = SimpleNamespace(name="", major=8, minor=9, multi_processor_count=1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: of_gpu)
+    usable._try_once.cache_clear()
+    yield there
+    usable._try_once.cache_clear()
+
+
+def test_while_kernels_are_compiled_the_node_says_so_and_then_what_it_did(
+    flux, denoise, written, triton, monkeypatch
+):
+    model = put_on_other_device(attach(flux, DownsampleSettings(), "4"), monkeypatch)
+    denoise(model, size=(32, 32), steps=1)
+    line = ("4", "Preparing our kernels for this GPU, once: some seconds")
+    assert triton.during == [line]
+    *before, (_, last) = written
+    assert before == [("4", RUNNING), line, ("4", RUNNING)], "gone before the layers are computed"
+    assert last.startswith("Reads 54% of the pairs in 2 of 2 layers, local windows")
+    denoise(model, size=(32, 32), steps=1)
+    assert written.count(line) == 1, "kernels are compiled once"
+
+
+def test_kernels_that_are_compiled_outside_of_a_run_are_told_nowhere(written, triton):
+    assert "no compiler was found" in usable.why_unusable("windows", DEVICE)
+    assert written == []
 
 
 def test_two_short_lines_say_what_matters_most(flux, unet, denoise, written):

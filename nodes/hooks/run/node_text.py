@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from textwrap import wrap
 
 from comfy_api.latest import io
@@ -16,6 +18,7 @@ from .state import Attached, Run
 logger = logging.getLogger("token_merge")
 
 NOTHING = "no layer was reduced in this run"
+KERNELS = "Preparing our kernels for this GPU, once: some seconds"
 
 RUNNING, STOPPED = "Running", "The run was stopped before its end"
 """These stand on a node while nothing is known of a run yet, and after one that has no end."""
@@ -48,6 +51,35 @@ def report_progress(attached: Attached, run: Run) -> None:
         left = [*report.list_left(settings), *_list_remarks(attached, settings)]
         done = report.list_done(settings)
         write_on_node(node.node_id, _lay_out(report.sum_up(settings), left, done))
+
+
+_calling: ContextVar[Attached | None] = ContextVar("token_merge_calling", default=None)
+"""What the model is called with; each thread has its own."""
+
+
+@contextmanager
+def enter_call(attached: Attached) -> Iterator[None]:
+    """The model is called within."""
+    outer = _calling.set(attached)
+    try:
+        yield
+    finally:
+        _calling.reset(outer)
+
+
+@contextmanager
+def tell_preparing() -> Iterator[None]:
+    """On the nodes alone, while a kernel is compiled in a call of their model."""
+    attached = _calling.get()
+    if attached is None:
+        yield
+        return
+    for node in attached.stack.nodes:
+        write_on_node(node.node_id, KERNELS)
+    try:
+        yield
+    finally:
+        report_start(attached)
 
 
 def report_end(attached: Attached, run: Run) -> None:
