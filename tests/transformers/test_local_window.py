@@ -11,6 +11,7 @@ from support.small_models import IMAGES, VIDEOS, SampleRequest, each, list_featu
 from support.token_places import find_places
 from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
 from token_merge.tome_core.attention.key_weights import make_additive
+from token_merge.tome_core.faster_forms import FORMS, Form
 from token_merge.tome_core.windows.reference import attend_densely
 
 REACHED = (*IMAGES, *VIDEOS)
@@ -27,6 +28,32 @@ def test_attention_is_that_of_the_keys_each_query_reads(family, token_downsample
 def test_attention_of_merged_queries_is_that_of_the_keys_they_read(family, token_merge):
     run = SampleRequest.with_tokens(family, 6, 8, steps=1)
     check_first_block(family, run, token_merge, MergeSettings())
+
+
+ASKED = {"Flux": 0, "Qwen-Image": 2, "AuraFlow": 0, "Ideogram 4": 2}
+"""So many tokens of the prompt are masked in a family."""
+
+
+@pytest.mark.parametrize("family", [each for each in REACHED if each.name in ASKED], ids=str)
+def test_a_kernel_is_asked_before_planning_of_the_call_that_it_will_be_given(
+    family, token_downsample, monkeypatch
+):
+    """Numbers' type, channels of a head, and whether there is a mask."""
+    asked, given = set(), set()
+
+    def takes(plan, q, k, v, mask, scale):
+        given.add((q.dtype, q.shape[3], mask is not None))
+        return False
+
+    def ask(device, *call):
+        asked.add(call)
+        return ""
+
+    monkeypatch.setitem(FORMS, "windows.attend", Form(pytest.fail, takes, ask, CPU.type))
+    run = SampleRequest(masked=(ASKED[family.name],), steps=1)
+    run.sample(token_downsample(family.build()), family)
+    assert asked == given
+    assert any(masked for _, _, masked in given) == bool(ASKED[family.name])
 
 
 def check_first_block(family, run, node, settings):
