@@ -51,8 +51,8 @@ def attend(
     name = call.name_attention(options, q, k)
     if not call.model.acting[Block.downsample] or name in call.unreduced:
         return backend(q, k, v, *args, **kwargs)
-    tensors = AttentionCall.read(q, k, v, *args, **kwargs)
-    reduced = plan_call(call, name, backend, tensors, options)
+    # A variable of these arguments would hold the tensors, which a backend frees early.
+    reduced = plan_call(call, name, backend, AttentionCall.read(q, k, v, *args, **kwargs), options)
     if reduced is None:
         return backend(q, k, v, *args, **kwargs)
     for x in (q, k, v):
