@@ -18,19 +18,6 @@ from .hooks.run.node_text import find_node_id
 
 Kind = TypeVar("Kind")
 
-ALIASES = (
-    "accelerate",
-    "加速",
-    "가속",
-    "fast",
-    "faster",
-    "speed up",
-    "optimize",
-    "performance",
-    "vram",
-    "attention",
-)
-
 PERCENTS = {"start": "start_percent", "end": "end_percent"}
 """Each field of ``PercentRange`` is given by this input."""
 
@@ -63,7 +50,7 @@ class ReductionNode(io.ComfyNode):
             display_name=display_name,
             category="model/patch",
             description=description,
-            search_aliases=[*aliases, *ALIASES],
+            search_aliases=list(aliases),
             inputs=widgets,
             outputs=[io.Model.Output(tooltip="The patched model. The input is not changed.")],
             hidden=[io.Hidden.unique_id],

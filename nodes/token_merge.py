@@ -29,6 +29,8 @@ from .common import (
     seed_input,
 )
 
+ALIASES = ("tome", "tomesd", "token merging")
+
 DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
 """Each choice of ``max_downsample`` is this setting."""
 
@@ -138,7 +140,7 @@ class TokenMerge(ReductionNode):
             "Token Merge (ToMe)",
             "Makes a model faster: merges similar tokens before attention, lets them read fewer "
             "keys and values, and copies the result back to each of them (ToMe).",
-            ("tome", "tomesd", "token merging"),
+            ALIASES,
             pick(list_inputs(), "model", "ratio", "start_percent", "end_percent"),
         )
 
@@ -154,6 +156,6 @@ class TokenMergeAdvanced(ReductionNode):
             "Token Merge (Advanced)",
             "Token Merge with every input, among them those of the published methods: ToMe for "
             "Stable Diffusion and ToMe.",
-            ("tome", "tomesd", "token merging"),
+            ALIASES,
             list_inputs(),
         )
