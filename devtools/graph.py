@@ -14,16 +14,20 @@ from .comfyui import ROOT
 
 WORKFLOWS = ROOT / "workflows"
 SD15 = WORKFLOWS / "Faster SD 1.5 at 768x768 with Token Downsample.json"
-SDXL = WORKFLOWS / "Faster SDXL at 1024x1024 with Token Downsample.json"
 SECOND_PASS = WORKFLOWS / "Faster hires fix second pass with Token Downsample.json"
 FLUX = WORKFLOWS / "Faster Flux at 1920x1088 with Token Downsample.json"
-WAN = WORKFLOWS / "Faster Wan video with Token Downsample.json"
+Z_IMAGE = WORKFLOWS / "Faster Z-Image Turbo at 1536x1536 with Token Downsample.json"
+WAN = WORKFLOWS / "Faster Wan 2.2 video in 4 steps with Token Downsample.json"
 COMPARE = WORKFLOWS / "Compare speed with and without Token Downsample.json"
-EXAMPLES = (SD15, SDXL, SECOND_PASS, FLUX, WAN)
+EXAMPLES = (SD15, SECOND_PASS, FLUX, Z_IMAGE, WAN)
 """There is one for each kind of model: loader, our node, sampler. The file's name is its title."""
 
 OURS = ("TokenMerge", "TokenDownsample", "TokenMergeAdvanced", "TokenDownsampleAdvanced")
 LOADER = "CheckpointLoaderSimple"
+LORA = "LoraLoaderModelOnly"
+SAMPLERS = ("KSampler", "KSamplerAdvanced")
+KINDS = {"lumina2": "flux"}
+"""In place of a model of a kind that was not trained small, one of this kind."""
 PARTS = {"UNETLoader": 0, "CLIPLoader": 1, "DualCLIPLoader": 1, "VAELoader": 2}
 """These load a model in several files. The value says which output of ``LOADER`` theirs is."""
 RUNS, BYPASSED = 0, 4  # the page's modes of a node; bypassed, it passes its inputs through
@@ -71,19 +75,19 @@ def with_trained_model(prompt: Prompt, text: str) -> Prompt:
     kind = next(
         (node["inputs"]["type"] for node in prompt.values() if "type" in node["inputs"]), "unet"
     )
-    prompt = _with_one_loader(prompt)
+    prompt = _with_one_loader(_without_loras(prompt))
     for node in _of(prompt, LOADER):
-        node.update(class_type="TokenMergeTrainedModel", inputs={"kind": kind})
-    for node in _of(prompt, "KSampler"):
+        node.update(class_type="TokenMergeTrainedModel", inputs={"kind": KINDS.get(kind, kind)})
+    for node in _of(prompt, *SAMPLERS):
         for name, words in (("negative", ""), ("positive", text)):
             _text_of(prompt, node["inputs"][name])["text"] = words
     return prompt
 
 
-def with_values(prompt: Prompt, class_type: str, **values: object) -> Prompt:
-    """A copy in which every node of this class has these inputs."""
+def with_values(prompt: Prompt, nodes: str, **values: object) -> Prompt:
+    """A copy in which every node of this class, or the one with this id, has these inputs."""
     prompt = copy.deepcopy(prompt)
-    for node in _of(prompt, class_type):
+    for node in [prompt[nodes]] if nodes in prompt else _of(prompt, nodes):
         node["inputs"].update(values)
     return prompt
 
@@ -95,6 +99,18 @@ def with_frames(prompt: Prompt) -> Prompt:
         source, _ = node["inputs"]["video"]
         frames = prompt.pop(source)["inputs"]["images"]
         node.update(class_type="SaveImage", inputs={"images": frames, "filename_prefix": "frames"})
+    return prompt
+
+
+def _without_loras(prompt: Prompt) -> Prompt:
+    """A copy in which whoever reads a LoRA loader reads what it reads."""
+    prompt = copy.deepcopy(prompt)
+    loras = [key for key, node in prompt.items() if node["class_type"] == LORA]
+    sources = {key: prompt.pop(key)["inputs"]["model"] for key in loras}
+    for node in prompt.values():
+        for name, value in node["inputs"].items():
+            if isinstance(value, list) and value[0] in sources:
+                node["inputs"][name] = sources[value[0]]
     return prompt
 
 
@@ -119,5 +135,5 @@ def _text_of(prompt: Prompt, source: list[Any]) -> dict[str, Any]:
     return inputs if "text" in inputs else _text_of(prompt, inputs["conditioning"])
 
 
-def _of(prompt: Prompt, class_type: str) -> list[dict[str, Any]]:
-    return [node for node in prompt.values() if node["class_type"] == class_type]
+def _of(prompt: Prompt, *kinds: str) -> list[dict[str, Any]]:
+    return [node for node in prompt.values() if node["class_type"] in kinds]

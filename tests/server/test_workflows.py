@@ -18,9 +18,9 @@ from .conftest import SMALL
 
 IMAGES = {
     graph.SD15: [(128, 96)],
-    graph.SDXL: [(128, 96)],
     graph.SECOND_PASS: [(256, 192)],
     graph.FLUX: [(64, 48)],
+    graph.Z_IMAGE: [(64, 48)],
     graph.WAN: [(64, 48)] * 2,
     graph.COMPARE: [(128, 96)] * 2,
 }

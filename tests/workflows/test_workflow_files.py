@@ -44,8 +44,9 @@ NODES: dict[str, type] = {
     "SaveVideo": comfy_extras.nodes_video.SaveVideo,
     **OURS,
 }
+TWO_SAMPLERS = (graph.SECOND_PASS, graph.WAN)
 COMPARISON = "TokenReductionCompare"
-LOADERS = (graph.LOADER, "UNETLoader")
+LOADERS = (graph.LOADER, "UNETLoader", graph.LORA)
 WIDGETS = ("INT", "FLOAT", "BOOLEAN", "STRING", "COMBO", "COMFY_DYNAMICCOMBO_V3")
 PAGE = (1600, 1000)
 FILLED = 0.75
@@ -119,7 +120,7 @@ def test_there_is_an_example_for_each_kind_of_model() -> None:
 @EVERY_FILE
 def test_title_can_stand_in_an_address_as_it_is(path: Path) -> None:
     """The page shows a template's file name, and puts it into addresses without quoting it."""
-    assert re.fullmatch(r"[A-Za-z0-9_. ]+", path.stem)
+    assert re.fullmatch(r"[A-Za-z0-9_. -]+", path.stem)
 
 
 @EVERY_FILE
@@ -181,16 +182,18 @@ def test_our_nodes_hold_their_defaults_in_schema_order(path: Path) -> None:
 def test_samplers_keep_their_seed(path: Path) -> None:
     """So that the same picture comes with our node bypassed."""
     nodes = graph.load(path)["nodes"]
-    kept = [node["widgets_values"][1] for node in nodes if node["type"] == "KSampler"]
-    assert kept == ["fixed"] * (2 if path == graph.SECOND_PASS else 1)
+    kept = ["fixed" in node["widgets_values"] for node in nodes if node["type"] in graph.SAMPLERS]
+    assert kept == [True] * (2 if path in TWO_SAMPLERS else 1)
 
 
 @EVERY_EXAMPLE
-def test_token_downsample_stands_directly_behind_the_loader(path: Path) -> None:
+def test_token_downsample_stands_directly_behind_each_loader(path: Path) -> None:
     api = to_api(graph.load(path))
-    (ours,) = (node for node in api.values() if node["class_type"] in OURS)
-    assert ours["class_type"] == "TokenDownsample"
-    assert api[ours["inputs"]["model"][0]]["class_type"] in LOADERS
+    ours = [node for node in api.values() if node["class_type"] in OURS]
+    assert {node["class_type"] for node in ours} == {"TokenDownsample"}
+    assert len(ours) == (2 if path == graph.WAN else 1)
+    for node in ours:
+        assert api[node["inputs"]["model"][0]]["class_type"] in LOADERS
 
 
 @EVERY_EXAMPLE
@@ -199,9 +202,10 @@ def test_the_last_pass_is_reduced_and_no_other(path: Path) -> None:
     passes = [
         "TokenDownsample" in _list_patches(api, node)
         for node in api.values()
-        if node["class_type"] == "KSampler"
+        if node["class_type"] in graph.SAMPLERS
     ]
-    assert passes == ([False, True] if path == graph.SECOND_PASS else [True])
+    expected = {graph.SECOND_PASS: [False, True], graph.WAN: [True, True]}
+    assert passes == expected.get(path, [True])
 
 
 def _list_patches(api: dict[str, Any], node: dict[str, Any]) -> list[str]:
