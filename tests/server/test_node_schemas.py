@@ -37,6 +37,9 @@ MATCHINGS = ["local", "global", "k-th", "random"]
 SEED = {"seed": ("INT", {"default": 0, "min": 0, "max": 2**64 - 1})}
 BUDGET = {"max_tokens": ("INT", {"default": 0, "min": 0})}
 WEIGHTS = {"proportional_attention": ("BOOLEAN", {"default": True})}
+SMALL_LAYERS = {
+    "reduce_small_layers": ("COMBO", {"default": "auto", "options": ["auto", "always"]})
+}
 
 TOKEN_MERGE = {**MODEL, **RATIO, **WINDOW}
 TOKEN_DOWNSAMPLE = {**MODEL, **DOWNSAMPLING, **LOCAL_WINDOW, **WINDOW}
@@ -56,6 +59,7 @@ TOKEN_MERGE_ADVANCED = {
     **BUDGET,
     **WEIGHTS,
     **LOCAL_WINDOW,
+    **SMALL_LAYERS,
 }
 TOKEN_DOWNSAMPLE_ADVANCED = {
     **MODEL,
@@ -68,6 +72,7 @@ TOKEN_DOWNSAMPLE_ADVANCED = {
     "temporal_factor": ("FLOAT", FACTOR),
     **WEIGHTS,
     **SEED,
+    **SMALL_LAYERS,
 }
 NODES = {
     "TokenMerge": ("Token Merge (ToMe)", TOKEN_MERGE),
