@@ -52,7 +52,7 @@ def list_inputs() -> list[io.Input]:
             max=MAX_RATIO,
             step=0.01,
             tooltip="Share of the tokens that is merged away. A higher ratio is faster and loses "
-            "more detail. Acts as at most 1 - 1 / (stride_x * stride_y): 0.75 with strides of 2.",
+            "more detail. Above 0.75 it acts as 0.75, unless an Advanced node has other strides.",
         ),
         io.Combo.Input(
             "max_downsample",
