@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 REPOSITORY = extract_node_configuration(str(ROOT / "pyproject.toml")).project.urls.repository
 # Other documents, such as those that hold terms of use, are not read here.
 FOLDERS = (".", ".github", "benchmarks", "benchmarks/quality", "benchmarks/trained", "docs")
-PAGES = [page for folder in (*FOLDERS, "web/docs") for page in sorted((ROOT / folder).glob("*.md"))]
+PAGES = [page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md"))]
+PAGES += sorted((ROOT / "web" / "docs").rglob("*.md"))
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 DEVELOPMENT = {"benchmarks", "devtools", "tests"}
 

@@ -7,7 +7,8 @@ import requests
 
 from devtools.comfyui import ROOT
 
-PAGES = sorted(path.name for path in (ROOT / "web" / "docs").glob("*.md"))
+HELP = ROOT / "web" / "docs"
+PAGES = sorted(path.relative_to(HELP).as_posix() for path in HELP.rglob("*.md"))
 
 
 @pytest.mark.parametrize("name", PAGES)
