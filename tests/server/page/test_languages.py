@@ -6,6 +6,7 @@ import json
 
 import pytest
 from support.page import scripts
+from support.page.browser import wait_for
 
 from devtools.comfyui import ROOT
 
@@ -43,3 +44,15 @@ def test_names_in_the_language_are_drawn(foreign_page, language):
     names = [each["name"] for name, each in entry["inputs"].items() if name != "model"]
     assert foreign_page.widgets_of("1") == names
     foreign_page.keep(f"language-{language}.png")
+
+
+def test_node_info_is_in_the_language(foreign_page, language):
+    foreign_page.open({"1": {"class_type": "TokenDownsample", "inputs": {}}})
+    foreign_page.centre("1")
+    wait_for(lambda: foreign_page.find("node-title"))[0].click()
+    wait_for(lambda: foreign_page.find("info-button"))[0].click()
+    page = (ROOT / "web" / "docs" / "TokenDownsample" / f"{language}.md").read_text("utf-8")
+    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+    shown = "return document.querySelector('.node-help-content')?.innerText ?? ''"
+    wait_for(lambda: {*headings} <= {*foreign_page.browser.execute_script(shown).splitlines()})
+    foreign_page.keep(f"help-{language}.png")
