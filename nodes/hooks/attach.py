@@ -11,6 +11,7 @@ from comfy.model_patcher import ModelPatcher
 
 from ...tome_core.plan import Skipped
 from ...tome_core.settings import Settings
+from .attention.overrides import find_pack
 from .run.kept_tensors import give_back_with
 from .run.node_text import write_on_node
 from .run.report import RunSummary
@@ -86,5 +87,8 @@ def _find_architecture(model: ModelPatcher) -> Architecture | Skipped:
     if name in FAMILIES:
         return Transformer(FAMILIES[name])
     title, reason = SKIPPED_FAMILIES.get(name, (type(model.model).__name__, ""))
+    # A pack may put a class of its own into a model that we know, as Nunchaku does with Flux.
+    if pack := find_pack(kind.__module__):
+        title = f"{title} as {pack} computes it"
     why = f". Why: {reason}" if reason else ""
     return Skipped(f"{title} is not supported: nothing is changed. See Node Info for the list{why}")

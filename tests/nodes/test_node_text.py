@@ -150,6 +150,23 @@ def test_a_model_that_is_not_known_says_so_in_two_lines(written):
     assert text == ("UnknownModel is not supported: nothing is changed. See Node Info for the list")
 
 
+def test_a_known_model_that_a_pack_computes_itself_is_named_with_the_pack(written):
+    """As Nunchaku's Flux: a class of its own within ComfyUI's Flux."""
+
+    class ComfyFluxWrapper(torch.nn.Module):
+        __module__ = "/comfyui/custom_nodes/ComfyUI-nunchaku.wrappers.flux"
+
+    class Flux(torch.nn.Module):
+        diffusion_model = ComfyFluxWrapper()
+
+    attach(ModelPatcher(Flux(), *[torch.device("cpu")] * 2), MergeSettings(), "4")
+    ((_, text),) = written
+    assert text == (
+        "Flux as ComfyUI-nunchaku computes it is not supported: nothing is changed. See Node Info "
+        "for the list"
+    )
+
+
 def test_lines_are_short_and_break_on_nodes_that_read_html_and_on_those_that_read_markdown(written):
     write_on_node("4", "one line\n" + "many words " * 9)
     first, *others = written.raw[0].split("  \n")

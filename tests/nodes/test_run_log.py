@@ -7,6 +7,11 @@ import torch
 from comfy.patcher_extension import WrappersMP
 from support.unet_sampling import draw_prompts
 
+COMPUTED_ELSEWHERE = (
+    "Token Merge: no layer was reduced in this run: in its steps another node computed the model's "
+    "blocks or attention, as TeaCache does, or none was computed."
+)
+
 
 def test_a_run_says_once_what_it_reduced(unet, token_merge, denoise, messages):
     denoise(token_merge(unet("SD15")), steps=3)
@@ -99,10 +104,29 @@ def test_attention_that_another_node_computes_is_said(flux, token_merge, denoise
     model = token_merge(flux)
     model.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "another node", replace_attention)
     denoise(model)
-    assert messages() == [
-        "Token Merge: no layer was reduced in this run: in its steps another node computed the "
-        "model's attention, or none was computed."
+    assert messages() == [COMPUTED_ELSEWHERE]
+
+
+def test_blocks_that_another_node_runs_without_transformer_options_are_said(
+    flux, token_merge, denoise, messages
+):
+    """As TeaCache 1.9.0 runs them: its own forward of the model hands none on."""
+
+    def drop_options(block, args, kwargs):
+        return args, {name: each for name, each in kwargs.items() if name != "transformer_options"}
+
+    network = flux.model.diffusion_model
+    hooks = [
+        block.register_forward_pre_hook(drop_options, with_kwargs=True)
+        for block in (*network.double_blocks, *network.single_blocks)
     ]
+    try:
+        alone, both = denoise(flux), denoise(token_merge(flux))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    assert torch.equal(both, alone)
+    assert messages() == [COMPUTED_ELSEWHERE]
 
 
 def test_a_picture_of_one_row_steps_aside_with_the_reason(unet, token_merge, denoise, messages):

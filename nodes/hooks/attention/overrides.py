@@ -110,9 +110,16 @@ def _read_names(function: Attention) -> tuple[str, str]:
 
 
 def _name_unknown(function: Attention) -> str:
-    """By the folder of its pack, where it is in one."""
-    pack = re.search(r"custom_nodes[./\\]([^./\\]+)", _read_names(function)[0])
-    return pack[1] if pack else "another node"
+    return find_pack(_read_names(function)[0]) or "another node"
+
+
+def find_pack(module: str) -> str:
+    """The folder of the node pack that a module belongs to, empty where it is in none.
+
+    module: its name; ComfyUI gives a pack's modules the path of its folder.
+    """
+    pack = re.search(r"custom_nodes[./\\]([^./\\]+)", module)
+    return pack[1] if pack else ""
 
 
 _tried = WeakIdKeyDictionary()

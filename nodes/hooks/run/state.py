@@ -71,7 +71,10 @@ class Run:
             return "the sampler did not call the model"
         if settings not in self.acted:
             return f"none of its steps lies in {settings.percent_range} of the schedule"
-        return "in its steps another node computed the model's attention, or none was computed"
+        return (
+            "in its steps another node computed the model's blocks or attention, as TeaCache does, "
+            "or none was computed"
+        )
 
 
 @dataclass(frozen=True, eq=False)
