@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -27,6 +28,10 @@ MOST_GROUPS = 4
 """Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures
 of the trained model: mean squared error 1.8e-4 with 4 groups as with 16), and each has keys and
 values to project and to copy."""
+
+
+Precision = Literal["exact", "int8"]
+"""It says how queries are multiplied by keys: as they are, or rounded to 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Layer:
         most_groups: into which merged queries are split, each with keys of its own.
         dtype, head_channels, masked: of the attention call: its numbers' type, the channels of one
             head, and whether a mask hides keys.
+        precision: "int8" where the user chose attention that rounds to 8 bits.
         backend: what computes attention where nothing is reduced.
 
     Whether reducing pays is one rule: the GPU has to save as much time as what ``LEAST_FLOPS`` says
@@ -79,10 +85,19 @@ class Layer:
     head_channels: int = 64
     masked: bool = False
     backend: BackendSpeed = FLASH_SPEED
+    precision: Precision = "exact"
+
+    def find_precision(self) -> Precision:
+        """Of local windows: exact where no faster form rounds, since nothing is gained then."""
+        rounds = self.precision == "int8" and not self._explain_slow_windows("int8")
+        return "int8" if rounds else "exact"
 
     def explain_slow_windows(self) -> str:
         """Why no faster form computes attention in local windows here, empty where one does."""
-        call = self.dtype, self.head_channels, self.masked
+        return self._explain_slow_windows(self.find_precision())
+
+    def _explain_slow_windows(self, precision: Precision) -> str:
+        call = self.dtype, self.head_channels, self.masked, precision
         return why_unavailable("windows.attend", self.device, *call)
 
     def explain_loss(self, kind: str) -> str:

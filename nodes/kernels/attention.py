@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import attention_triton
 from .key_blocks import KeyBlocks
+from .rounding import LEAST_CHANNELS, KeysAndValues
 from .shapes import Shape, count_in_units
 
 
@@ -22,8 +23,7 @@ def attend_tiles(
     out: Tensor,
     out_logs: Tensor | None,
     q: Tensor,
-    k: Tensor,
-    v: Tensor,
+    read_from: KeysAndValues,
     queries: Tensor,
     read: Tensor,
     blocks: KeyBlocks,
@@ -33,7 +33,8 @@ def attend_tiles(
     """Write the attention of some queries.
 
     Args:
-        out, q: (B, H, Nq, D). k, v: (B, G, Nk, D). Channels follow each other.
+        out, q: (B, H, Nq, D). Channels follow each other.
+        read_from: as many keys as queries, where they are rounded.
         out_logs: (B, H, Nq) float32, for the base 2 log of what outputs were divided by; or None.
         queries: (T, Q) int32, the numbers of those of each tile, -1: none.
         read: (S, N) int32, numbers of keys; the heads take the S rows in turn.
@@ -42,15 +43,15 @@ def attend_tiles(
     tiles, tile_size = queries.shape
     parts = triton.cdiv(tile_size, shape.queries)
     image_of_logs = blocks.logs.stride(0) if len(blocks.logs) > 1 else 0
-    unit, strides = list_strides(out, q, k, v)
+    k = read_from.k
+    unit, strides = list_strides(out, q, k, read_from.v)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(q):
         attention_triton.attend[tiles * parts, q.shape[1], len(q)](
             out,
             out_logs,
             q,
-            k,
-            v,
+            *list_read(read_from),
             queries,
             read,
             blocks.starts,
@@ -63,8 +64,16 @@ def attend_tiles(
             *read.shape,
             q.shape[1] // k.shape[1],
             scale,
-            **list_constants(q, unit, shape),
+            **list_constants(q, unit, shape, read_from),
         )
+
+
+def list_read(read_from: KeysAndValues) -> tuple[Tensor | None, ...]:
+    """Keys, values, and what is needed where keys are rounded."""
+    rounded = read_from.rounded
+    if rounded is None:
+        return read_from.k, read_from.v, None, None
+    return rounded.numbers, read_from.v, rounded.steps, rounded.mean
 
 
 def list_strides(*tensors: Tensor) -> tuple[int, list[int]]:
@@ -72,12 +81,13 @@ def list_strides(*tensors: Tensor) -> tuple[int, list[int]]:
     return count_in_units(*(side for each in tensors for side in each.stride()[:3]))
 
 
-def list_constants(q: Tensor, unit: int, shape: Shape) -> dict[str, Any]:
+def list_constants(q: Tensor, unit: int, shape: Shape, read_from: KeysAndValues) -> dict[str, Any]:
     """What a kernel is compiled for, and how."""
+    least = LEAST_CHANNELS if read_from.rounded else 16
     return {
         "UNIT": unit,
         "CHANNELS": q.shape[3],
-        "PADDED": max(16, triton.next_power_of_2(q.shape[3])),
+        "PADDED": max(least, triton.next_power_of_2(q.shape[3])),
         "QUERIES": shape.queries,
         "KEYS": shape.keys,
         "PARTS": shape.parts,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .key_blocks_triton import attend_to_blocks, load_rows, store_rows
+from .key_blocks_triton import LOG2_E, attend_to_blocks, load_rows, store_rows
+from .rounding_triton import round_rows
 
 STRIDES = [f"{x}_{side}" for x in ("out", "q", "k", "v") for side in ("image", "head", "token")]
 COUNTS = ["tokens", "tile_size", "strips_of_tile", "strip_size", "left", "kept_row", "blocks"]
@@ -25,6 +26,8 @@ def attend(
     q,
     k,
     v,
+    steps,
+    mean_of_keys,
     queries,
     read,
     starts,
@@ -61,7 +64,12 @@ def attend(
     tile = tl.program_id(0) // parts
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
-    k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
+    of_head = image * (tl.num_programs(1) // repeats) + head // repeats
+    if steps is None:
+        k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
+    else:
+        k += of_head * tokens * PADDED
+        steps += of_head * tokens
     v += image * v_image * UNIT + head // repeats * (v_head * UNIT)
     q += image * q_image * UNIT + head * (q_head * UNIT)
     out += image * out_image * UNIT + head * (out_head * UNIT)
@@ -70,9 +78,12 @@ def attend(
     query = tl.load(queries + tile * tile_size + place, mask=place < tile_size, other=-1)
     owned = query >= 0
     of_queries = load_rows(q, query, q_token * UNIT, owned, 0, PADDED, CHANNELS)
+    if steps is not None:
+        mean_of_keys += of_head * CHANNELS
+        of_queries, scale, of_mean = _round_queries(of_queries, scale, mean_of_keys, CHANNELS)
     numbers = read + head % draws * draw_length
     keys = numbers, draw_length - 1, starts + tile * blocks, logs + image * logs_image, blocks
-    source = k, k_token * UNIT, v, v_token * UNIT
+    source = k, k_token * UNIT, v, v_token * UNIT, steps
     mean, second, log = attend_to_blocks(
         of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
     )
@@ -80,6 +91,8 @@ def attend(
     if PARTS == 2:
         store_rows(out, query, out_token * UNIT, owned, second, PADDED // 2, CHANNELS)
     if out_logs is not None:
+        if steps is not None:
+            log += of_mean
         out_logs += (image * tl.num_programs(1) + head) * tokens
         tl.store(out_logs + query, log, mask=owned)
 
@@ -91,6 +104,8 @@ def attend_merged(
     q,
     k,
     v,
+    steps,
+    mean_of_keys,
     numbers,
     owned,
     kept,
@@ -137,7 +152,12 @@ def attend_merged(
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
     row = image * tl.num_programs(0) + strip
-    k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
+    of_head = image * (tl.num_programs(1) // repeats) + head // repeats
+    if steps is None:
+        k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
+    else:
+        k += of_head * tokens * PADDED
+        steps += of_head * tokens
     v += image * v_image * UNIT + head // repeats * (v_head * UNIT)
     q += image * q_image * UNIT + head * (q_head * UNIT)
     out += image * out_image * UNIT + head * (out_head * UNIT)
@@ -148,13 +168,18 @@ def attend_merged(
     query = tl.load(kept + row * kept_row + slot, mask=there, other=0)
     query = tl.load(numbers + strip * strip_size + query)
     of_queries = load_rows(q, query, q_token * UNIT, there, 0, PADDED, CHANNELS)
+    if steps is not None:
+        mean_of_keys += of_head * CHANNELS
+        of_queries, scale, of_mean = _round_queries(of_queries, scale, mean_of_keys, CHANNELS)
     far = read + head % draws * draw_length
     keys = far, draw_length - 1, starts + tile * blocks, logs, blocks
-    source = k, k_token * UNIT, v, v_token * UNIT
+    source = k, k_token * UNIT, v, v_token * UNIT, steps
     mean, second, log = attend_to_blocks(
         of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
     )
-    mean, second = mean.to(of_queries.dtype), second.to(of_queries.dtype)
+    if steps is not None:
+        log += of_mean
+    mean, second = mean.to(v.dtype.element_ty), second.to(v.dtype.element_ty)
 
     for first in range(0, strip_size, QUERIES):
         place = first + slot
@@ -171,6 +196,23 @@ def attend_merged(
         if PARTS == 2:
             of_far = tl.dot(takes.to(mean.dtype), second)
             _join_rows(near, of_far, share, PADDED // 2, CHANNELS)
+
+
+@triton.jit
+def _round_queries(rows, scale, mean, CHANNELS: tl.constexpr):  # noqa: N803
+    """Rows as whole numbers of 8 bits, (QUERIES, PADDED).
+
+    mean: of the keys.
+
+    Returns also the scale of the scores for each row, (QUERIES, 1), and the base 2 log of what each
+    weighs the mean, which its scores are without. (QUERIES,)
+    """
+    rows = rows.to(tl.float32)
+    channel = tl.arange(0, rows.shape[1])
+    mean = tl.load(mean + channel, mask=channel < CHANNELS, other=0.0)
+    of_mean = tl.sum(rows * mean[None], 1) * (scale * LOG2_E)
+    whole, step = round_rows(rows)
+    return whole, (step * scale)[:, None], of_mean
 
 
 @triton.jit

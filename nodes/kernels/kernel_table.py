@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...tome_core.faster_forms import FORMS, Form
 from ...tome_core.grid import TokenGrid
+from ...tome_core.layer import Precision
 from ...tome_core.merging import Destinations
 from ...tome_core.windows import Strips, WindowPlan
 from .usable import load_kernel, why_unusable
@@ -33,6 +34,7 @@ def why_no_windows(
     dtype: torch.dtype = torch.float16,
     channels: int = 64,
     masked: bool = False,
+    precision: Precision = "exact",
 ) -> str:
     """Why our kernels compute no call of such tensors in local windows, empty where they do.
 
@@ -44,15 +46,15 @@ def why_no_windows(
         return "our kernel computes in half precision"
     if channels > MOST_HEAD_CHANNELS:
         return f"our kernel takes heads of at most {MOST_HEAD_CHANNELS} channels"
-    return why_unusable("windows", device, dtype, channels, False)
+    return why_unusable("windows", device, dtype, channels, False, precision)
 
 
 def takes_windows(
     plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
 ) -> bool:
     """Whether our kernels compute attention in local windows of such tensors."""
-    merges = plan.merged is not None
-    return mask is None and fits(q, k, v) and _is_usable("windows", q, q.shape[3], merges)
+    compiled_for = q.shape[3], plan.merged is not None, plan.precision
+    return mask is None and fits(q, k, v) and _is_usable("windows", q, *compiled_for)
 
 
 def takes_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor | None, scale: float) -> bool:
@@ -102,7 +104,7 @@ def reads(metric: Tensor) -> bool:
     return metric.dtype in HALF and metric.stride(2) == 1
 
 
-def _is_usable(kernel: str, x: Tensor, *shape: int) -> bool:
+def _is_usable(kernel: str, x: Tensor, *shape: int | str) -> bool:
     return not why_unusable(kernel, x.device, x.dtype, *shape)
 
 

@@ -22,14 +22,15 @@ def attend_to_blocks(
     """FlashAttention 2 (arXiv 2307.08691, algorithm 1) over keys that are named by number.
 
     of_queries: (QUERIES, PADDED). source: where keys and values lie, and how far it is from one to
-    the next. keys: their numbers and the place of the last one, where each block begins there, logs
-    of their weights, and how many blocks there are. PARTS: 1, or 2 for the channels of values in
-    two halves, see ``shapes``.
+    the next; and what whole numbers of keys are to be multiplied by, None where keys are as they
+    were. keys: their numbers and the place of the last one, where each block begins there, logs of
+    their weights, and how many blocks there are. scale: of the scores, one number or (QUERIES, 1).
+    PARTS: 1, or 2 for the channels of values in two halves, see ``shapes``.
 
     Returns the mean of the values in both parts, (QUERIES, PADDED // PARTS), where there is a
     second one; and the base 2 log of the sum of exp(scores), (QUERIES,).
     """
-    k, k_token, v, v_token = source
+    k, k_token, v, v_token, steps = source
     numbers, last, starts, logs, blocks = keys
     width: tl.constexpr = PADDED // PARTS
     highest = tl.full([of_queries.shape[0]], float("-inf"), tl.float32)
@@ -41,14 +42,21 @@ def attend_to_blocks(
     for block in range(blocks):
         weight = tl.load(logs + block * KEYS + place) * LOG2_E
         # Keys are loaded as rows, as values are, so that both share their numbers.
-        of_keys = _load_keys(k, number, k_token, 0, PADDED, CHANNELS)  # (KEYS, PADDED)
+        if steps is None:
+            of_keys = _load_keys(k, number, k_token, 0, PADDED, CHANNELS)  # (KEYS, PADDED)
+        else:
+            of_keys = _load_keys(k, number, PADDED, 0, PADDED, PADDED)
+            step = tl.load(steps + number)
         values = _load_keys(v, number, v_token, 0, width, CHANNELS)
         if PARTS == 2:
             others = _load_keys(v, number, v_token, width, width, CHANNELS)
         # Those of the next block, so that its keys need not wait for them.
         start = tl.load(starts + tl.minimum(block + 1, blocks - 1))
         number = _load_numbers(numbers, last, start, place)
-        scores = tl.dot(of_queries, tl.trans(of_keys)) * (scale * LOG2_E) + weight[None]
+        products = tl.dot(of_queries, tl.trans(of_keys))
+        if steps is not None:
+            products = products.to(tl.float32) * step[None]
+        scores = products * (scale * LOG2_E) + weight[None]
         higher = tl.maximum(highest, tl.max(scores, 1))
         shares = tl.math.exp2(scores - higher[:, None])
         before = tl.math.exp2(highest - higher)

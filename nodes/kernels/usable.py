@@ -34,7 +34,7 @@ class TooLittleMemoryError(RuntimeError):
 
 
 def why_unusable(
-    kernel: str, device: torch.device, dtype: torch.dtype = torch.float16, *shape: int
+    kernel: str, device: torch.device, dtype: torch.dtype = torch.float16, *shape: int | str
 ) -> str:
     """Why a kernel does not run on a device with tensors like these, empty where it does.
 
@@ -54,7 +54,7 @@ def why_unusable(
 
 @lru_cache(maxsize=64)
 @apart_from_block()
-def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int) -> str:
+def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int | str) -> str:
     """Raises TooLittleMemoryError, which is not remembered: there may be more at the next call."""
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
@@ -85,7 +85,7 @@ def _name_old_triton() -> str:
 
 
 @torch.inference_mode()
-def _works(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int) -> bool:
+def _works(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int | str) -> bool:
     pairs = load_kernel(kernel).try_out(device, dtype, *shape)
     return all(is_alike(found, known) for found, known in pairs)
 

@@ -11,28 +11,34 @@ from torch import Tensor
 from ...tome_core.constants import constant
 from ...tome_core.draws import Draws
 from ...tome_core.grid import Stream, TokenGrid
+from ...tome_core.layer import Precision
 from ...tome_core.windows import MergedQueries, WindowGeometry, WindowPlan, cut_strips
 from ...tome_core.windows.attention import attend_by_sets
 from ...tome_core.windows.drawn_keys import draw_keys
+from ...tome_core.windows.int8 import attend_in_int8
 from ...tome_core.windows.planning import fit_windows
 from ...tome_core.windows.queries import merge_queries_by_sorting
 from . import attention_triton
-from .attention import attend_tiles, list_constants, list_strides, make_output
+from .attention import attend_tiles, list_constants, list_read, list_strides, make_output
 from .key_blocks import (
     list_blocks_of_others,
     list_far_blocks,
     list_near_blocks,
     list_picture_blocks,
 )
+from .rounding import KeysAndValues, round_keys
 from .shapes import Shape, choose_shape
 
 
 def attend(
     plan: WindowPlan, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
 ) -> Tensor:
-    """As ``windows.attend`` in ``tome_core``, without a mask and in half precision."""
+    """As ``windows.attend`` in ``tome_core``, or ``attend_in_int8`` there where the plan says so;
+    without a mask and in half precision.
+    """
     assert mask is None
-    out, geometry, tensors = make_output(q), plan.geometry, (q, k, v)
+    out, geometry = make_output(q), plan.geometry
+    tensors = q, KeysAndValues(k, v, round_keys(k) if plan.precision == "int8" else None)
     shape = choose_shape(q.device, q.shape[3])
     if plan.merged:
         out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
@@ -53,8 +59,7 @@ def _attend_merged(
     out: Tensor,
     out_logs: Tensor,
     q: Tensor,
-    k: Tensor,
-    v: Tensor,
+    read_from: KeysAndValues,
     plan: WindowPlan,
     merged: MergedQueries,
     scale: float,
@@ -65,15 +70,15 @@ def _attend_merged(
     blocks = list_far_blocks(geometry, shape.keys)
     images, strips, strip_size = merged.slots.shape
     assert merged.kept.shape[2] <= shape.queries
-    unit, strides = list_strides(out, q, k, v)
+    k = read_from.k
+    unit, strides = list_strides(out, q, k, read_from.v)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(q):
         attention_triton.attend_merged[strips, q.shape[1], images](
             out,
             out_logs,
             q,
-            k,
-            v,
+            *list_read(read_from),
             _number_tiles(geometry),
             geometry.owned,
             merged.kept,
@@ -91,7 +96,7 @@ def _attend_merged(
             *plan.read.shape,
             q.shape[1] // k.shape[1],
             scale,
-            **list_constants(q, unit, shape),
+            **list_constants(q, unit, shape, read_from),
         )
 
 
@@ -108,7 +113,11 @@ def _number_others(geometry: WindowGeometry) -> Tensor:
 
 
 def try_out(
-    device: torch.device, dtype: torch.dtype, channels: int, merges: bool
+    device: torch.device,
+    dtype: torch.dtype,
+    channels: int,
+    merges: bool,
+    precision: Precision = "exact",
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """What the kernels compute of a small picture with a prompt, and what it has to be.
 
@@ -120,11 +129,12 @@ def try_out(
     q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
     geometry = fit_windows(stream, TokenGrid(10, 10), 8, 1, 0.8, device)
     numbers, sets = draw_keys(geometry.cells, draws, 2)
-    plan = WindowPlan(geometry, numbers, sets[0], sets[1:-1], sets[-1])
+    plan = WindowPlan(geometry, numbers, sets[0], sets[1:-1], sets[-1], None, precision)
     if merges:
         strips = cut_strips(geometry.axes, (2, 2), 0.2, None, device)
         assert strips is not None
         metric = stream.take_picture(q).mean(dim=1)
         plan = replace(plan, merged=merge_queries_by_sorting(metric, strips))
     given = plan, q, k, v, None, channels**-0.5
-    yield attend(*given), attend_by_sets(*given)
+    known = attend_in_int8 if precision == "int8" else attend_by_sets
+    yield attend(*given), known(*given)

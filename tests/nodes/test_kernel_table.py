@@ -11,7 +11,7 @@ import torch
 from token_merge.nodes.kernels import kernel_table
 from token_merge.nodes.kernels import usable as trial
 from token_merge.nodes.kernels.usable import is_alike, why_unusable
-from token_merge.tome_core import constants
+from token_merge.tome_core import Layer, Stream, TokenGrid, constants
 from token_merge.tome_core.faster_forms import FORMS, find_form, why_unavailable
 from token_merge.tome_core.windows import Strips
 
@@ -179,6 +179,7 @@ SLOW = pytest.mark.thorough
     [
         pytest.param("windows", (40, False), marks=SLOW),
         pytest.param("windows", (64, True), marks=SLOW),
+        pytest.param("windows", (64, True, "int8"), marks=SLOW),
         ("weighed_keys", (64,)),
         ("merging", ()),
         ("queries", ()),
@@ -258,8 +259,8 @@ TAKEN_OR_NOT = pytest.mark.parametrize(
 )
 
 
-def takes_windows(q, v, mask=None, merged=None):
-    plan = SimpleNamespace(merged=merged)
+def takes_windows(q, v, mask=None, merged=None, precision="exact"):
+    plan = SimpleNamespace(merged=merged, precision=precision)
     return FORMS["windows.attend"].takes(plan, q, q, v, mask, 0.1)
 
 
@@ -296,11 +297,21 @@ def test_it_is_known_before_planning_what_windows_are_left_to_pytorch(
 
 
 def test_merged_queries_are_left_to_pytorch_where_their_kernel_alone_does_not_run(monkeypatch):
-    monkeypatch.setattr(
-        kernel_table, "why_unusable", lambda *asked: "no" if asked[-1] is True else ""
-    )
+    monkeypatch.setattr(kernel_table, "why_unusable", lambda *asked: "no" if True in asked else "")
     assert takes_windows(TOKENS, TOKENS)
     assert not takes_windows(TOKENS, TOKENS, merged=object())
+
+
+def test_windows_are_in_int8_only_where_that_kernel_runs(monkeypatch):
+    monkeypatch.setattr(
+        kernel_table, "why_unusable", lambda *asked: "no" if "int8" in asked else ""
+    )
+    layer = Layer(Stream(TokenGrid(64, 64)), GPU, precision="int8")
+    assert layer.find_precision() == "exact" and not layer.explain_slow_windows()
+    assert not takes_windows(TOKENS, TOKENS, precision="int8")
+    monkeypatch.setattr(kernel_table, "why_unusable", lambda *_: "")
+    assert layer.find_precision() == "int8" and not layer.explain_slow_windows()
+    assert takes_windows(TOKENS, TOKENS, precision="int8")
 
 
 def test_values_that_need_no_gradients_just_now_are_taken(usable):
@@ -362,7 +373,14 @@ def test_kernels_that_do_not_run_are_not_taken(operator, monkeypatch):
     tokens = torch.randn(1, 2, 320, 64).half()
     numbers = torch.arange(320).view(-1, 80)
     given = {
-        "windows.attend": (SimpleNamespace(merged=None), tokens, tokens, tokens, None, 0.1),
+        "windows.attend": (
+            SimpleNamespace(merged=None, precision="exact"),
+            tokens,
+            tokens,
+            tokens,
+            None,
+            0.1,
+        ),
         "attention.attend_weighed": (tokens, tokens, tokens, None, 0.1),
         "merging.match_local": (METRIC.half(), None, None, 40),
         "windows.merge_queries": (METRIC.half(), Strips(numbers, numbers[:, :20], 64)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +29,7 @@ KERNELS = {
     "attention_triton": ("attend", "attend_merged"),
     "merging_triton": ("find_nearest", "number_slots", "average_slots"),
     "queries": ("merge_strips",),
+    "rounding_triton": ("round_keys",),
 }
 
 
@@ -65,7 +67,12 @@ class Compiler:
 
 
 def attend_windows(
-    dtype: torch.dtype, channels: int, merges: bool, side: int, before: int = 512
+    dtype: torch.dtype,
+    channels: int,
+    merges: bool,
+    side: int,
+    before: int = 512,
+    precision: Any = "exact",
 ) -> None:
     """As a transformer with ``before`` tokens of a prompt and side × side of the picture."""
     from token_merge.nodes.kernels import windows
@@ -79,7 +86,7 @@ def attend_windows(
     with kernels_of_windows():
         plan = plan_layer(MergeSettings() if merges else DownsampleSettings(), layer)
     q, k, v = torch.zeros(3, 1, 2, stream.length, channels, dtype=dtype)
-    windows.attend(plan, q, k, v, None, channels**-0.5)
+    windows.attend(replace(plan, precision=precision), q, k, v, None, channels**-0.5)
 
 
 def attend_weighed(channels: int, side: int) -> None:
@@ -113,6 +120,12 @@ CASES = {
     "windows 128": partial(attend_windows, torch.bfloat16, 128, False),
     "merged 128": partial(attend_windows, torch.bfloat16, 128, True),
     "weighed 128": partial(attend_weighed, 128),
+    "int8 128": partial(attend_windows, torch.bfloat16, 128, False, precision="int8"),
+    "int8 merged 128": partial(attend_windows, torch.bfloat16, 128, True, precision="int8"),
+    "int8 64": partial(attend_windows, torch.float16, 64, False, precision="int8"),
+    "int8 merged 64": partial(attend_windows, torch.float16, 64, True, precision="int8"),
+    "int8 40": partial(attend_windows, torch.float16, 40, False, precision="int8"),
+    "int8 merged 40": partial(attend_windows, torch.float16, 40, True, precision="int8"),
     "windows 120": partial(attend_windows, torch.bfloat16, 120, False),
     "windows 64": partial(attend_windows, torch.float16, 64, False),
     "merged 64": partial(attend_windows, torch.float16, 64, True),

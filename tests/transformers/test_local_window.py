@@ -38,11 +38,11 @@ ASKED = {"Flux": 0, "Qwen-Image": 2, "AuraFlow": 0, "Ideogram 4": 2}
 def test_a_kernel_is_asked_before_planning_of_the_call_that_it_will_be_given(
     family, token_downsample, monkeypatch
 ):
-    """Numbers' type, channels of a head, and whether there is a mask."""
+    """Numbers' type, channels of a head, whether there is a mask, and the precision."""
     asked, given = set(), set()
 
     def takes(plan, q, k, v, mask, scale):
-        given.add((q.dtype, q.shape[3], mask is not None))
+        given.add((q.dtype, q.shape[3], mask is not None, plan.precision))
         return False
 
     def ask(device, *call):
@@ -53,7 +53,7 @@ def test_a_kernel_is_asked_before_planning_of_the_call_that_it_will_be_given(
     run = SampleRequest(masked=(ASKED[family.name],), steps=1)
     run.sample(token_downsample(family.build()), family)
     assert asked == given
-    assert any(masked for _, _, masked in given) == bool(ASKED[family.name])
+    assert any(masked for _, _, masked, _ in given) == bool(ASKED[family.name])
 
 
 def check_first_block(family, run, node, settings):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..constants import constant
 from ..grid import Stream
+from ..layer import Precision
 from .drawn_keys import DrawnKeys
 from .geometry import Axes, number_queries
 from .key_cells import KeyCells, KeyLayout, list_key_cells
@@ -101,6 +102,7 @@ class WindowPlan:
         far: the keys out of the box; each token of the picture is in one set.
         of_others: the keys of the picture that all other queries read; None where there are none.
         merged: queries that read the keys of ``far`` together, None where each reads them itself.
+        precision: of the scores, in a form that rounds.
     """
 
     geometry: WindowGeometry
@@ -109,6 +111,7 @@ class WindowPlan:
     far: tuple[DrawnKeys, ...]
     of_others: DrawnKeys | None
     merged: MergedQueries | None = None
+    precision: Precision = "exact"
 
     @cached_property
     def read(self) -> Tensor:

@@ -65,7 +65,12 @@ def plan_windows(
     numbers, sets = draw_keys(geometry.cells, draws, DRAWS if settings.groups_queries else 1)
     count = len(geometry.of_picture)
     return WindowPlan(
-        geometry, numbers, sets[0], sets[1:count], sets[-1] if stream.others else None
+        geometry,
+        numbers,
+        near=sets[0],
+        far=sets[1:count],
+        of_others=sets[-1] if stream.others else None,
+        precision=layer.find_precision(),
     )
 
 

@@ -1,0 +1,50 @@
+"""Rows of queries and keys as whole numbers of 8 bits, written in Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .key_blocks_triton import load_rows
+
+LEAST = tl.constexpr(1e-30)
+TO_WHOLE = tl.constexpr(12582912.0)
+"""To add this number and to subtract it again rounds a smaller one to whole, halves to even."""
+
+
+@triton.jit
+def round_rows(x):
+    """As ``round_rows`` in ``tome_core``. x: (R, D) float32. Returns (R, D) int8 and (R,)."""
+    largest = tl.maximum(tl.max(tl.abs(x), 1), LEAST)
+    whole = x * (127.0 / largest)[:, None] + TO_WHOLE - TO_WHOLE
+    return whole.to(tl.int8), largest / 127.0
+
+
+@triton.jit(do_not_specialize=["k_image", "k_head", "k_token", "tokens"])
+def round_keys(
+    rounded,
+    steps,
+    k,
+    mean,
+    k_image,
+    k_head,
+    k_token,
+    tokens,
+    UNIT: tl.constexpr,  # noqa: N803
+    CHANNELS: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+    ROWS: tl.constexpr,  # noqa: N803
+):
+    """One program: up to ROWS keys of one head of one image, less the mean of all."""
+    head, image = tl.program_id(1), tl.program_id(2).to(tl.int64)
+    row = image * tl.num_programs(1) + head
+    k += image * k_image * UNIT + head * (k_head * UNIT)
+    place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    channel = tl.arange(0, PADDED)
+    there = place < tokens
+    of_keys = load_rows(k, place, k_token * UNIT, there, 0, PADDED, CHANNELS).to(tl.float32)
+    of_mean = tl.load(mean + row * CHANNELS + channel, mask=channel < CHANNELS, other=0.0)
+    whole, step = round_rows(of_keys - of_mean[None])
+    at = rounded + row * tokens * PADDED + place[:, None] * PADDED + channel[None]
+    tl.store(at, whole, mask=there[:, None])
+    tl.store(steps + row * tokens + place, step, mask=there)

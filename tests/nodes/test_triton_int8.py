@@ -1,0 +1,71 @@
+"""Local windows in 8 bits by our kernels, computed by Triton's interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from support.layers import LayerTokens, kernels_of_windows, plan_layer
+from token_merge.nodes.kernels.usable import load_kernel
+from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
+from token_merge.tome_core.windows.int8 import attend_in_int8, average_keys, round_rows
+
+SLOW = pytest.mark.thorough
+
+
+@pytest.fixture(scope="module")
+def windows():
+    pytest.importorskip("triton")
+    return load_kernel("windows")
+
+
+def make_plan(grid, before, settings, images):
+    metric = torch.randn(images, grid.tokens, 8)
+    draws = Draws((7,), torch.device("cpu"), 3)
+    layer = LayerTokens(Stream(grid, before, 3), lambda: metric, draws, local_window=8)
+    with kernels_of_windows():
+        return replace(plan_layer(settings, layer), precision="int8")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_keys_are_rounded_as_in_the_emulation_to_the_bit(dtype, windows):
+    k = (torch.randn(2, 70, 3, 40) * torch.logspace(-3, 3, 70)[:, None, None] + 5).to(dtype)
+    k = k.transpose(1, 2)
+    k[0, 0] = k[0, 0, :1]
+    found = windows.round_keys(k)
+    numbers, steps = round_rows(k.float() - average_keys(k))
+    assert torch.equal(found.numbers[..., :40], numbers)
+    assert torch.equal(found.steps, steps[..., 0])
+    assert not found.numbers[..., 40:].any()
+
+
+@pytest.mark.parametrize(
+    ("grid", "channels", "settings"),
+    [
+        (TokenGrid(12, 14), 40, DownsampleSettings()),
+        (TokenGrid(12, 14), 16, MergeSettings(ratio=0.6)),
+        pytest.param(TokenGrid(9, 14), 128, DownsampleSettings(), marks=SLOW),
+        pytest.param(TokenGrid(9, 14), 128, MergeSettings(ratio=0.6), marks=SLOW),
+        pytest.param(TokenGrid(12, 12, 3), 64, MergeSettings(), marks=SLOW),
+    ],
+    ids=str,
+)
+def test_windows_are_those_of_the_emulation(grid, channels, settings, windows):
+    """In single precision. To round one number of a query otherwise would change 1e-4."""
+    images = 1 if grid.frames > 1 else 2
+    plan = make_plan(grid, 7, settings, images)
+    q = torch.randn(images, 2, plan.geometry.stream.length, channels)
+    k, v = torch.randn(2, images, 1, plan.geometry.stream.length, channels)
+    given = plan, q, k + 3 * torch.randn(1, 1, 1, channels), v, None, 0.2
+    found = windows.attend(*given)
+    torch.testing.assert_close(found, attend_in_int8(*given), atol=1e-5, rtol=1e-5)
+
+
+def test_windows_of_half_precision_are_those_of_the_emulation(windows):
+    """The interpreter multiplies no numbers of bfloat16."""
+    plan = make_plan(TokenGrid(12, 14), 7, DownsampleSettings(), 1)
+    q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 64).half()
+    given = plan, q, k, v, None, 0.125
+    found, expected = windows.attend(*given), attend_in_int8(*given)
+    torch.testing.assert_close(found, expected, atol=1e-3, rtol=2e-3)
