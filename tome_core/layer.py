@@ -17,12 +17,13 @@ starting our kernels takes longer than they save: this was measured with SD 1.5,
 there, and again on an H200, see docs/speed.md. All images of a batch are not counted: pictures must
 not depend on how a batch is split."""
 
-PAIR_TIMES = {"our kernel": 1.2, "PyTorch": 2.0}
+PAIR_TIMES = {"our kernel": 1.2, "our kernel in INT8": 0.9, "PyTorch": 2.0}
 """What local windows take for a query and a key that it reads, with all extra work, where
 FlashAttention 2 takes 1. Measured on an H200: 1.06 to 1.24 with Wan's clips and 1.16 to 1.48 with
 Flux at 2048 x 2048 by our kernel; with fewer tokens starting kernels takes longer, of which
 ``LEAST_FLOPS`` takes care. By FlashAttention 2 on tiles as images of a batch it was 1.4 to 2.1
-without the copies. A kernel that computes otherwise, as in INT8, has a line of its own here."""
+without the copies. INT8 was not measured: its matrix products take 0.75 times as long on an A100
+and an H100 by their data sheets, and 0.38 times on GeForce, where it may be faster than this."""
 
 MOST_GROUPS = 4
 """Queries are split into at most so many groups. More hardly lower the error (factor 4, 8 pictures
@@ -111,7 +112,8 @@ class Layer:
         """
         if self.device.type != "cuda":
             return ""
-        form = "PyTorch" if self.explain_slow_windows() else "our kernel"
+        form = "our kernel in INT8" if self.find_precision() == "int8" else "our kernel"
+        form = "PyTorch" if self.explain_slow_windows() else form
         time = share * PAIR_TIMES[form]
         if time >= self.backend.pair_time:
             return f"{self.backend.name} computes {self.stream.length:,} tokens faster"

@@ -10,7 +10,11 @@ from comfy.ldm.modules import attention
 from comfy.model_patcher import ModelPatcher
 from support import other_attention as others
 from support.small_models import VIDEOS, SampleRequest
+from token_merge.nodes.hooks.attention import backend_speeds
+from token_merge.nodes.hooks.attention.backend import Backend
 from token_merge.nodes.hooks.attention.overrides import identify
+from token_merge.tome_core.faster_forms import FORMS, Form
+from token_merge.tome_core.windows.int8 import attend_in_int8
 from torch import nn
 
 (WAN,) = (family for family in VIDEOS if family.name == "Wan 2.1 T2V")
@@ -106,6 +110,71 @@ def test_without_windows_keys_get_their_weights_where_a_backend_takes_a_mask(
     model = others.patch_comfy_kitchen(WAN.build())
     RUN.sample(token_merge(model, target="queries, keys and values"), WAN)
     assert not any("proportional_attention" in said for said in messages())
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """As where our kernels run. The list has the precision of each call of them."""
+    computed = []
+
+    def attend(plan, *given):
+        computed.append(plan.precision)
+        return attend_in_int8(plan, *given)
+
+    kernels = Form(attend, lambda *_: True, lambda *_: "", "cpu")
+    monkeypatch.setitem(FORMS, "windows.attend", kernels)
+    return computed
+
+
+def patch_pytorch(model):
+    return others.patch_backend(model, attention.attention_pytorch)
+
+
+@pytest.mark.parametrize(
+    ("other", "precision", "said"),
+    [
+        (others.patch_sage, "int8", "in INT8, as SageAttention (KJNodes) computes"),
+        (others.patch_comfy_kitchen, "int8", "in INT8, as Model Attention Backend computes"),
+        (patch_pytorch, "exact", "beside Model Attention Backend"),
+    ],
+)
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_windows_round_where_the_backend_beside_them_does(
+    other, precision, said, order, setter, windows, token_downsample, messages
+):
+    RUN.sample(put(order, token_downsample, other), WAN)
+    assert {*windows} == {precision}
+    assert messages()[0].endswith(f"keys, in local windows {said}.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "precision"),
+    [
+        ("attention_comfy_kitchen_int8", {}, "int8"),
+        ("attention_sage", {}, "int8"),
+        ("attention_sage", {"low_precision_attention": False}, "exact"),
+        ("attention_flash", {}, "exact"),
+    ],
+)
+def test_windows_round_where_comfyuis_own_attention_does(asked, options, precision):
+    backend = Backend(Mock(__name__=asked), None)
+    assert backend.find_precision(options) == precision
+
+
+def test_windows_round_where_a_checkpoint_asks_for_it(
+    prefer, windows, token_downsample, messages, monkeypatch
+):
+    monkeypatch.setattr(backend_speeds, "HALF", (torch.float32,))  # of the small models
+    kernel = others.make_comfy_kitchen()
+    RUN.sample(token_downsample(prefer(WAN.build(), kernel)), WAN)
+    assert {*windows} == {"int8"}
+    assert "in INT8, as ComfyUI's INT8 attention computes" in messages()[0]
+
+
+def test_windows_of_a_unet_round_too(windows, unet, token_downsample, denoise):
+    model = others.patch_sage(token_downsample(unet("SD15"), local_window="8"))
+    denoise(model, size=(64, 64), steps=1)
+    assert {*windows} == {"int8"}
 
 
 def put(order, ours, other):

@@ -14,10 +14,11 @@ from torch import Tensor
 from ....tome_core.attention import attend_weighed
 from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask, count_channels
 from ....tome_core.faster_forms import find_form
-from ....tome_core.layer import Layer
+from ....tome_core.layer import Layer, Precision
 from ..run.report import RunReport
 from .backend_speeds import find_speed
 from .call import Attention, AttentionCall, Container, take
+from .override_table import SAGE_ALONE
 from .overrides import Override
 
 TAKE_MASKS = frozenset(
@@ -47,6 +48,9 @@ xFormers has no kernel on the newest GPUs."""
 
 HAND_MASKS_ON = frozenset({"attention_flash", "attention3_sage"})
 """These functions of ComfyUI give every call with a mask to PyTorch's attention."""
+
+ROUND = frozenset({SAGE_ALONE, "attention_sage", "attention3_sage", "attention_comfy_kitchen_int8"})
+"""These functions multiply queries by keys in 8 bits, or fewer."""
 
 NOT_WEIGHTED = (
     "proportional_attention is left out where another node or a launch option "
@@ -122,10 +126,18 @@ class Backend:
         return "mask" if name in TAKE_MASKS - KEEP_TO_FLASH else None
 
     def add_speed(self, layer: Layer, options: Mapping[str, Any]) -> Layer:
-        """The layer, which knows how fast it is in this backend. options: of its calls."""
+        """The layer, which knows how fast it is in this backend, and whether that rounds.
+
+        options: of its calls.
+        """
         name = self._find_name(layer.masked, options)
         speed = find_speed(name, layer.device, layer.dtype, layer.head_channels)
-        return replace(layer, backend=speed)
+        return replace(layer, backend=speed, precision=self.find_precision(options))
+
+    def find_precision(self, options: Mapping[str, Any]) -> Precision:
+        """That of local windows beside it. options: of a call; some models ask to be exact."""
+        is_allowed = options.get("low_precision_attention") is not False
+        return "int8" if is_allowed and self._find_name(False, options) in ROUND else "exact"
 
     def _find_name(self, masked: bool, options: Mapping[str, Any]) -> str:
         """Of the function of ComfyUI that computes a call, or that takes the same as an override.

@@ -40,7 +40,7 @@ def plan_attention(
 
     Args:
         acting: what the settings reduce in this layer.
-        layer: its local window is that of this kind of model.
+        layer: its local window is that of this kind of model. It knows its backend.
         tokens: what is compared of them, (B, L, C) or (B, H, L, D).
         override: the attention that another node put in place of ComfyUI's.
     """
@@ -63,13 +63,12 @@ def plan_attention(
             report.say(settings, found.reason, name)
             continue
         queries, keys = found.get("queries"), found.get("keys and values")
-        windows = isinstance(keys, WindowPlan)
         counts = Counts(
             length,
             queries.queries_kept if queries else length,
             keys.keys_read if keys else length,
-            windows,
-            describe_windows(override) if windows else "",
+            isinstance(keys, WindowPlan),
+            describe_windows(keys, layer, override) if isinstance(keys, WindowPlan) else "",
         )
         report.reduce(settings, name, counts)
         if layer.device.type == "cuda":
@@ -95,8 +94,13 @@ def explain_override(settings: Settings, override: Override | None) -> str:
     )
 
 
-def describe_windows(override: Override | None) -> str:
-    """How local windows and another node's attention share a layer."""
+def describe_windows(plan: WindowPlan, layer: Layer, override: Override | None) -> str:
+    """How local windows share a layer with the attention that the user chose; empty where that is
+    ComfyUI's own, and computes what it is given.
+    """
+    if plan.precision == "int8":
+        name = override.name if override else layer.backend.name
+        return f"in local windows in INT8, as {name} computes"
     if override is None:
         return ""
     how = "beside" if override.is_backend else "in place of"
