@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import torch
 
+from ...tome_core.layer import Precision
+
 WIDE_PRODUCTS = (9, 10)
 """GPUs of these major compute capabilities, the H100 and the B200 among them, have instructions for
 products of 64 × 128 numbers by four warps. For others Triton divides such a product, where it takes
@@ -45,17 +47,24 @@ OF_TILES, OF_ALL = Shape(), Shape(stages=3)
 """Tiles share keys, which come from memory out of order; or all queries read all keys. Both are the
 fastest of several choices on an H100."""
 
-IN_HALVES = Shape(keys=32, stages=3, parts=2)
-"""With 64 keys and two stages it has fewer instructions, but Triton 3.6 spills registers."""
+IN_HALVES, IN_HALVES_OF_INT8 = Shape(keys=32, stages=3, parts=2), Shape(parts=2)
+"""With 64 keys and two stages there are fewer instructions for each key, but Triton 3.6 spills
+registers where keys are of half precision, or where the logs of sums are asked for, too."""
 
 
-def choose_shape(device: torch.device, channels: int, in_order: bool = False) -> Shape:
+def choose_shape(
+    device: torch.device,
+    channels: int,
+    in_order: bool = False,
+    precision: Precision = "exact",
+    has_logs: bool = False,
+) -> Shape:
     """How an attention kernel is compiled for heads of so many channels.
 
-    in_order: whether all queries read all keys.
+    in_order: whether all queries read all keys. has_logs: whether it gives the logs of sums.
     """
     if channels > Shape.queries and not _has_wide_products(device):
-        return IN_HALVES
+        return IN_HALVES_OF_INT8 if precision == "int8" and not has_logs else IN_HALVES
     return OF_ALL if in_order else OF_TILES
 
 

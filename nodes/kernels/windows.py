@@ -39,11 +39,14 @@ def attend(
     assert mask is None
     out, geometry = make_output(q), plan.geometry
     tensors = q, KeysAndValues(k, v, round_keys(k) if plan.precision == "int8" else None)
-    shape = choose_shape(q.device, q.shape[3])
+    shape, of_near = (
+        choose_shape(q.device, q.shape[3], precision=plan.precision, has_logs=has_logs)
+        for has_logs in (False, True)
+    )
     if plan.merged:
         out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
-        near = list_near_blocks(geometry, shape.keys)
-        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, shape)
+        near = list_near_blocks(geometry, of_near.keys)
+        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, of_near)
         _attend_merged(out, out_logs, *tensors, plan, plan.merged, scale, shape)
     else:
         blocks = list_picture_blocks(geometry, shape.keys)
