@@ -51,7 +51,11 @@ def attend_tiles(
             out,
             out_logs,
             q,
-            *list_read(read_from),
+            read_from.k,
+            read_from.v,
+            read_from.steps,
+            read_from.mean,
+            read_from.largest,
             queries,
             read,
             blocks.starts,
@@ -68,14 +72,6 @@ def attend_tiles(
         )
 
 
-def list_read(read_from: KeysAndValues) -> tuple[Tensor | None, ...]:
-    """Keys, values, and what is needed where keys are rounded."""
-    rounded = read_from.rounded
-    if rounded is None:
-        return read_from.k, read_from.v, None, None
-    return rounded.numbers, read_from.v, rounded.steps, rounded.mean
-
-
 def list_strides(*tensors: Tensor) -> tuple[int, list[int]]:
     """From image to image, head to head and token to token, of each; as ``count_in_units``."""
     return count_in_units(*(side for each in tensors for side in each.stride()[:3]))
@@ -83,7 +79,7 @@ def list_strides(*tensors: Tensor) -> tuple[int, list[int]]:
 
 def list_constants(q: Tensor, unit: int, shape: Shape, read_from: KeysAndValues) -> dict[str, Any]:
     """What a kernel is compiled for, and how."""
-    least = LEAST_CHANNELS if read_from.rounded else 16
+    least = LEAST_CHANNELS if read_from.k.dtype == torch.int8 else 16
     return {
         "UNIT": unit,
         "CHANNELS": q.shape[3],

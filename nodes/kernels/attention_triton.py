@@ -28,6 +28,7 @@ def attend(
     v,
     steps,
     mean_of_keys,
+    largest,
     queries,
     read,
     starts,
@@ -70,6 +71,8 @@ def attend(
     else:
         k += of_head * tokens * PADDED
         steps += of_head * tokens
+    if largest is not None:
+        largest += of_head
     v += image * v_image * UNIT + head // repeats * (v_head * UNIT)
     q += image * q_image * UNIT + head * (q_head * UNIT)
     out += image * out_image * UNIT + head * (out_head * UNIT)
@@ -83,7 +86,7 @@ def attend(
         of_queries, scale, of_mean = _round_queries(of_queries, scale, mean_of_keys, CHANNELS)
     numbers = read + head % draws * draw_length
     keys = numbers, draw_length - 1, starts + tile * blocks, logs + image * logs_image, blocks
-    source = k, k_token * UNIT, v, v_token * UNIT, steps
+    source = k, k_token * UNIT, v, v_token * UNIT, steps, largest
     mean, second, log = attend_to_blocks(
         of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
     )
@@ -106,6 +109,7 @@ def attend_merged(
     v,
     steps,
     mean_of_keys,
+    largest,
     numbers,
     owned,
     kept,
@@ -158,6 +162,8 @@ def attend_merged(
     else:
         k += of_head * tokens * PADDED
         steps += of_head * tokens
+    if largest is not None:
+        largest += of_head
     v += image * v_image * UNIT + head // repeats * (v_head * UNIT)
     q += image * q_image * UNIT + head * (q_head * UNIT)
     out += image * out_image * UNIT + head * (out_head * UNIT)
@@ -173,13 +179,13 @@ def attend_merged(
         of_queries, scale, of_mean = _round_queries(of_queries, scale, mean_of_keys, CHANNELS)
     far = read + head % draws * draw_length
     keys = far, draw_length - 1, starts + tile * blocks, logs, blocks
-    source = k, k_token * UNIT, v, v_token * UNIT, steps
+    source = k, k_token * UNIT, v, v_token * UNIT, steps, largest
     mean, second, log = attend_to_blocks(
         of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
     )
     if steps is not None:
         log += of_mean
-    mean, second = mean.to(v.dtype.element_ty), second.to(v.dtype.element_ty)
+    mean, second = mean.to(out.dtype.element_ty), second.to(out.dtype.element_ty)
 
     for first in range(0, strip_size, QUERIES):
         place = first + slot

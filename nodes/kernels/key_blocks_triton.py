@@ -22,15 +22,16 @@ def attend_to_blocks(
     """FlashAttention 2 (arXiv 2307.08691, algorithm 1) over keys that are named by number.
 
     of_queries: (QUERIES, PADDED). source: where keys and values lie, and how far it is from one to
-    the next; and what whole numbers of keys are to be multiplied by, None where keys are as they
-    were. keys: their numbers and the place of the last one, where each block begins there, logs of
-    their weights, and how many blocks there are. scale: of the scores, one number or (QUERIES, 1).
-    PARTS: 1, or 2 for the channels of values in two halves, see ``shapes``.
+    the next; what whole numbers of keys are to be multiplied by, None where keys are not rounded;
+    and the largest value of the head, None where all sums are of single precision. keys: their
+    numbers and the place of the last one, where each block begins there, logs of their weights, and
+    how many blocks there are. scale: of the scores, one number or (QUERIES, 1). PARTS: 1, or 2 for
+    the channels of values in two halves, see ``shapes``.
 
     Returns the mean of the values in both parts, (QUERIES, PADDED // PARTS), where there is a
     second one; and the base 2 log of the sum of exp(scores), (QUERIES,).
     """
-    k, k_token, v, v_token, steps = source
+    k, k_token, v, v_token, steps, largest = source
     numbers, last, starts, logs, blocks = keys
     width: tl.constexpr = PADDED // PARTS
     highest = tl.full([of_queries.shape[0]], float("-inf"), tl.float32)
@@ -61,11 +62,30 @@ def attend_to_blocks(
         shares = tl.math.exp2(scores - higher[:, None])
         before = tl.math.exp2(highest - higher)
         total = total * before + tl.sum(shares, 1)
-        mean = tl.dot(shares.to(values.dtype), values, mean * before[:, None])
+        mean = _add(mean * before[:, None], shares, values, largest)
         if PARTS == 2:
-            second = tl.dot(shares.to(values.dtype), others, second * before[:, None])
+            second = _add(second * before[:, None], shares, others, largest)
         highest = higher
-    return mean / total[:, None], second / total[:, None], highest + tl.math.log2(total)
+    log = highest + tl.math.log2(total)
+    if largest is not None:
+        total /= find_unit(tl.load(largest))
+    return mean / total[:, None], second / total[:, None], log
+
+
+@triton.jit
+def _add(sums, shares, values, largest):
+    """Values of a block's keys, by their shares, to sums of single precision."""
+    if largest is None:
+        sums = tl.dot(shares.to(values.dtype), values, sums)
+    else:
+        sums += tl.dot(shares.to(values.dtype), values, out_dtype=tl.float16)
+    return sums
+
+
+@triton.jit
+def find_unit(largest):
+    """A power of two, of which values are 512 at most, so that no sum of a block overflows."""
+    return tl.math.exp2(tl.math.ceil(tl.math.log2(tl.maximum(largest, 1e-30) / 512.0)))
 
 
 @triton.jit

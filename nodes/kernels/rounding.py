@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 
 import torch
 import triton
@@ -20,45 +22,46 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class KeysAndValues:
-    """k, v: (B, G, N, D), channels follow each other.
+    """What attention reads, and what it needs where keys are rounded: nothing where they are not.
 
-    rounded: None where products are exact.
+    Args:
+        k, v: (B, G, N, D), channels follow each other. Rounded keys are (B, G, N, P) int8, with
+            zeros behind the D channels.
+        steps: (B, G, N) float32, by which each key is to be multiplied.
+        mean: (B, G, 1, D) float32, which was taken from the keys.
+        largest: (B, G) float32, of the values; they are float16 in units then, see ``find_unit``.
     """
 
     k: Tensor
     v: Tensor
-    rounded: RoundedKeys | None = None
+    steps: Tensor | None = None
+    mean: Tensor | None = None
+    largest: Tensor | None = None
 
 
-@dataclass(frozen=True)
-class RoundedKeys:
-    """Keys less their mean, as ``numbers`` times ``steps``.
+def round_keys(k: Tensor, v: Tensor, half_sums: bool = False) -> KeysAndValues:
+    """By one kernel, after PyTorch's for the mean and for the largest value.
 
-    Args:
-        numbers: (B, G, N, P) int8, zeros behind the D channels.
-        steps: (B, G, N) float32.
-        mean: (B, G, 1, D) float32.
+    k, v: (B, G, N, D). half_sums: whether values are to be summed in half precision.
     """
-
-    numbers: Tensor
-    steps: Tensor
-    mean: Tensor
-
-
-def round_keys(k: Tensor) -> RoundedKeys:
-    """By one kernel, after PyTorch's for the mean. k: (B, G, N, D)."""
     images, heads, tokens, channels = k.shape
     padded = max(LEAST_CHANNELS, triton.next_power_of_2(channels))
     numbers = k.new_empty(images, heads, tokens, padded, dtype=torch.int8)
     steps = k.new_empty(images, heads, tokens, dtype=torch.float32)
+    scaled = v.new_empty(v.shape, dtype=torch.float16) if half_sums else None
+    norm = partial(torch.linalg.vector_norm, ord=inf, dim=(2, 3), dtype=torch.float32)
+    largest = norm(v) if half_sums else None
     mean = average_keys(k).contiguous()
-    unit, strides = count_in_units(*k.stride()[:3])
+    unit, strides = count_in_units(*k.stride()[:3], *v.stride()[:3])
     with torch.cuda.device_of(k):
         rounding_triton.round_keys[triton.cdiv(tokens, ROWS), heads, images](
             numbers,
             steps,
+            scaled,
             k,
+            v,
             mean,
+            largest,
             *strides,
             tokens,
             UNIT=unit,
@@ -67,4 +70,4 @@ def round_keys(k: Tensor) -> RoundedKeys:
             ROWS=ROWS,
             enable_fp_fusion=False,
         )
-    return RoundedKeys(numbers, steps, mean)
+    return KeysAndValues(numbers, v if scaled is None else scaled, steps, mean, largest)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .key_blocks_triton import load_rows
+from .key_blocks_triton import find_unit, load_rows, store_rows
+
+NOT_SPECIALIZED = [f"{x}_{side}" for x in "kv" for side in ("image", "head", "token")] + ["tokens"]
 
 LEAST = tl.constexpr(1e-30)
 TO_WHOLE = tl.constexpr(12582912.0)
@@ -20,22 +22,31 @@ def round_rows(x):
     return whole.to(tl.int8), largest / 127.0
 
 
-@triton.jit(do_not_specialize=["k_image", "k_head", "k_token", "tokens"])
+@triton.jit(do_not_specialize=NOT_SPECIALIZED)
 def round_keys(
     rounded,
     steps,
+    scaled,
     k,
+    v,
     mean,
+    largest,
     k_image,
     k_head,
     k_token,
+    v_image,
+    v_head,
+    v_token,
     tokens,
     UNIT: tl.constexpr,  # noqa: N803
     CHANNELS: tl.constexpr,  # noqa: N803
     PADDED: tl.constexpr,  # noqa: N803
     ROWS: tl.constexpr,  # noqa: N803
 ):
-    """One program: up to ROWS keys of one head of one image, less the mean of all."""
+    """One program: up to ROWS keys of one head of one image, less the mean of all.
+
+    scaled: where to put the values in units, see ``find_unit``; None: nowhere.
+    """
     head, image = tl.program_id(1), tl.program_id(2).to(tl.int64)
     row = image * tl.num_programs(1) + head
     k += image * k_image * UNIT + head * (k_head * UNIT)
@@ -48,3 +59,8 @@ def round_keys(
     at = rounded + row * tokens * PADDED + place[:, None] * PADDED + channel[None]
     tl.store(at, whole, mask=there[:, None])
     tl.store(steps + row * tokens + place, step, mask=there)
+    if scaled is not None:
+        v += image * v_image * UNIT + head * (v_head * UNIT)
+        values = load_rows(v, place, v_token * UNIT, there, 0, PADDED, CHANNELS).to(tl.float32)
+        values /= find_unit(tl.load(largest + row))
+        store_rows(scaled + row * tokens * CHANNELS, place, CHANNELS, there, values, 0, CHANNELS)

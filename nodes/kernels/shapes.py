@@ -7,7 +7,7 @@ measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -34,6 +34,8 @@ class Shape:
         stages: so many blocks of keys are on their way from memory at once.
         warps: of a block.
         parts: into which the channels of values are split, each with a product of its own.
+        half_sums: whether the values of a block are summed in half precision, before they are added
+            to sums of single precision.
     """
 
     queries: int = 64
@@ -41,6 +43,7 @@ class Shape:
     stages: int = 2
     warps: int = 4
     parts: int = 1
+    half_sums: bool = False
 
 
 OF_TILES, OF_ALL = Shape(), Shape(stages=3)
@@ -49,7 +52,8 @@ fastest of several choices on an H100."""
 
 IN_HALVES, IN_HALVES_OF_INT8 = Shape(keys=32, stages=3, parts=2), Shape(parts=2)
 """With 64 keys and two stages there are fewer instructions for each key, but Triton 3.6 spills
-registers where keys are of half precision, or where the logs of sums are asked for, too."""
+registers where keys are of half precision; or where the logs of sums are asked for, too, and all
+sums are of single precision."""
 
 
 def choose_shape(
@@ -63,9 +67,12 @@ def choose_shape(
 
     in_order: whether all queries read all keys. has_logs: whether it gives the logs of sums.
     """
+    rounds = precision == "int8"
+    half_sums = rounds and is_geforce(device)
+    shape = OF_ALL if in_order else OF_TILES
     if channels > Shape.queries and not _has_wide_products(device):
-        return IN_HALVES_OF_INT8 if precision == "int8" and not has_logs else IN_HALVES
-    return OF_ALL if in_order else OF_TILES
+        shape = IN_HALVES_OF_INT8 if rounds and (half_sums or not has_logs) else IN_HALVES
+    return replace(shape, half_sums=half_sums)
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,12 @@ def _has_wide_products(device: torch.device) -> bool:
 def find_capability(device: torch.device) -> tuple[int, int]:
     """The compute capability of a GPU; that of a processor is 0."""
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+
+
+@lru_cache(maxsize=64)
+def is_geforce(device: torch.device) -> bool:
+    """On such a GPU products with sums of single precision take twice as long as with half."""
+    return device.type == "cuda" and "GeForce" in torch.cuda.get_device_name(device)
 
 
 def count_in_units(*strides: int) -> tuple[int, list[int]]:

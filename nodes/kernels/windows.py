@@ -19,7 +19,7 @@ from ...tome_core.windows.int8 import attend_in_int8
 from ...tome_core.windows.planning import fit_windows
 from ...tome_core.windows.queries import merge_queries_by_sorting
 from . import attention_triton
-from .attention import attend_tiles, list_constants, list_read, list_strides, make_output
+from .attention import attend_tiles, list_constants, list_strides, make_output
 from .key_blocks import (
     list_blocks_of_others,
     list_far_blocks,
@@ -38,11 +38,12 @@ def attend(
     """
     assert mask is None
     out, geometry = make_output(q), plan.geometry
-    tensors = q, KeysAndValues(k, v, round_keys(k) if plan.precision == "int8" else None)
     shape, of_near = (
         choose_shape(q.device, q.shape[3], precision=plan.precision, has_logs=has_logs)
         for has_logs in (False, True)
     )
+    rounds = plan.precision == "int8"
+    tensors = q, round_keys(k, v, shape.half_sums) if rounds else KeysAndValues(k, v)
     if plan.merged:
         out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
         near = list_near_blocks(geometry, of_near.keys)
@@ -81,7 +82,11 @@ def _attend_merged(
             out,
             out_logs,
             q,
-            *list_read(read_from),
+            read_from.k,
+            read_from.v,
+            read_from.steps,
+            read_from.mean,
+            read_from.largest,
             _number_tiles(geometry),
             geometry.owned,
             merged.kept,

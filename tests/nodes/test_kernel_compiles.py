@@ -54,17 +54,27 @@ def test_a_kernel_fits_twice_on_a_geforce_and_loads_16_bytes_at_once(tmp_path):
     assert 16 in made["loads"]
 
 
+def test_a_geforce_multiplies_in_int8_and_sums_values_in_half_precision(tmp_path):
+    made = compile_kernels(tmp_path, "int8 128", 86)
+    for each in made:
+        check_code(each)
+    (kinds,) = (each["kinds"] for each in made if each["kernel"] == "attend")
+    assert kinds == ["HMMA.16816.F16", "IMMA.16832.S8.S8.SAT"]
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("capability", [80, 86, 89, HOPPER, 120])
 def test_kernels_compile_as_they_are_meant_to(capability, tmp_path, request):
     """Once for two sizes of pictures."""
     is_long = request.config.option.long or capability in (86, HOPPER)
-    cases = "all" if is_long else "windows 128,merged 128,weighed 128,windows 40"
+    some = "windows 128,merged 128,weighed 128,windows 40,int8 merged 128"
+    cases = "all" if is_long else some
     made = compile_kernels(tmp_path, cases, capability)
     # Of merged queries, near and far keys, and the queries that are not of the picture. Of merging,
-    # comparing, numbering and averaging tokens.
-    assert len(made) == (6 + 3 * 3 + 3 + 1 if is_long else 3 + 3)
+    # comparing, numbering and averaging tokens. In INT8 keys are rounded before.
+    in_int8 = 4 * 2 + 4 * 4
+    assert len(made) == (6 + 3 * 3 + 3 + 1 + in_int8 if is_long else 3 + 3 + 4)
     for each in made:
         if capability != HOPPER:
             check_code(each)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.layers import LayerTokens, kernels_of_windows, plan_layer
+from token_merge.nodes.kernels import shapes
 from token_merge.nodes.kernels.usable import load_kernel
 from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
 from token_merge.tome_core.windows.int8 import attend_in_int8, average_keys, round_rows
@@ -33,11 +34,11 @@ def test_keys_are_rounded_as_in_the_emulation_to_the_bit(dtype, windows):
     k = (torch.randn(2, 70, 3, 40) * torch.logspace(-3, 3, 70)[:, None, None] + 5).to(dtype)
     k = k.transpose(1, 2)
     k[0, 0] = k[0, 0, :1]
-    found = windows.round_keys(k)
+    found = windows.round_keys(k, k)
     numbers, steps = round_rows(k.float() - average_keys(k))
-    assert torch.equal(found.numbers[..., :40], numbers)
+    assert torch.equal(found.k[..., :40], numbers)
     assert torch.equal(found.steps, steps[..., 0])
-    assert not found.numbers[..., 40:].any()
+    assert not found.k[..., 40:].any()
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,15 @@ def test_windows_of_half_precision_are_those_of_the_emulation(windows):
     given = plan, q, k, v, None, 0.125
     found, expected = windows.attend(*given), attend_in_int8(*given)
     torch.testing.assert_close(found, expected, atol=1e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings(ratio=0.6)], ids=str)
+def test_sums_of_half_precision_round_and_do_not_overflow(size, settings, windows, monkeypatch):
+    """As a GeForce makes them, of values that half precision may not hold."""
+    monkeypatch.setattr(shapes, "is_geforce", lambda device: True)
+    plan = make_plan(TokenGrid(12, 14), 7, settings, 1)
+    q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 32)
+    given = plan, q, k, v * size, None, 0.2
+    found, expected = windows.attend(*given), attend_in_int8(*given)
+    assert (found - expected).norm() / expected.norm() < 2**-9

@@ -120,22 +120,28 @@ CASES = {
     "windows 128": partial(attend_windows, torch.bfloat16, 128, False),
     "merged 128": partial(attend_windows, torch.bfloat16, 128, True),
     "weighed 128": partial(attend_weighed, 128),
-    "int8 128": partial(attend_windows, torch.bfloat16, 128, False, precision="int8"),
-    "int8 merged 128": partial(attend_windows, torch.bfloat16, 128, True, precision="int8"),
-    "int8 64": partial(attend_windows, torch.float16, 64, False, precision="int8"),
-    "int8 merged 64": partial(attend_windows, torch.float16, 64, True, precision="int8"),
-    "int8 40": partial(attend_windows, torch.float16, 40, False, precision="int8"),
-    "int8 merged 40": partial(attend_windows, torch.float16, 40, True, precision="int8"),
     "windows 120": partial(attend_windows, torch.bfloat16, 120, False),
     "windows 64": partial(attend_windows, torch.float16, 64, False),
     "merged 64": partial(attend_windows, torch.float16, 64, True),
     "weighed 64": partial(attend_weighed, 64),
     "windows 40": partial(attend_windows, torch.float16, 40, False),
     "merged 40": partial(attend_windows, torch.float16, 40, True),
+    **{
+        f"int8 {'merged ' * merges}{channels}{kind}": partial(
+            attend_windows, dtype, channels, merges, precision="int8"
+        )
+        for channels, dtype in ((128, torch.bfloat16), (64, torch.float16), (40, torch.float16))
+        for merges in (False, True)
+        for kind in ("", " professional")
+        if channels == 128 or not kind
+    },
     "merging": merge_tokens,
     "queries": merge_queries,
 }
 """The number is how many channels a head has."""
+
+GEFORCE = 86, 89, 120
+"""There are cards of GeForce of these capabilities. For others a case is named "professional"."""
 
 SIDES = 64, 48
 """Of pictures in tokens: no other code is made for the second one."""
@@ -163,7 +169,10 @@ def main(cases: str, *capabilities: str) -> None:
         driver.set_active(Driver(capability))
         found = divmod(capability, 10)
         vars(shapes)["find_capability"] = lambda device, found=found: found
+        of_geforce = capability in GEFORCE
         for case in CASES if cases == "all" else cases.split(","):
+            is_geforce = of_geforce and "professional" not in case
+            vars(shapes)["is_geforce"] = lambda device, is_geforce=is_geforce: is_geforce
             for side in SIDES:
                 CASES[case](side)
             for kernel in made.values():
