@@ -86,9 +86,9 @@ def attend(
         of_queries, scale, of_mean = _round_queries(of_queries, scale, mean_of_keys, CHANNELS)
     numbers = read + head % draws * draw_length
     keys = numbers, draw_length - 1, starts + tile * blocks, logs + image * logs_image, blocks
-    source = k, k_token * UNIT, v, v_token * UNIT, steps, largest
+    source = k, k_token * UNIT, v, v_token * UNIT
     mean, second, log = attend_to_blocks(
-        of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
+        of_queries, source, steps, largest, keys, scale, CHANNELS, PADDED, KEYS, PARTS
     )
     store_rows(out, query, out_token * UNIT, owned, mean, 0, CHANNELS)
     if PARTS == 2:
@@ -179,9 +179,9 @@ def attend_merged(
         of_queries, scale, of_mean = _round_queries(of_queries, scale, mean_of_keys, CHANNELS)
     far = read + head % draws * draw_length
     keys = far, draw_length - 1, starts + tile * blocks, logs, blocks
-    source = k, k_token * UNIT, v, v_token * UNIT, steps, largest
+    source = k, k_token * UNIT, v, v_token * UNIT
     mean, second, log = attend_to_blocks(
-        of_queries, source, keys, scale, CHANNELS, PADDED, KEYS, PARTS
+        of_queries, source, steps, largest, keys, scale, CHANNELS, PADDED, KEYS, PARTS
     )
     if steps is not None:
         log += of_mean

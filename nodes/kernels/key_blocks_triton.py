@@ -12,6 +12,8 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 def attend_to_blocks(
     of_queries,
     source,
+    steps,
+    largest,
     keys,
     scale,
     CHANNELS: tl.constexpr,  # noqa: N803
@@ -22,16 +24,16 @@ def attend_to_blocks(
     """FlashAttention 2 (arXiv 2307.08691, algorithm 1) over keys that are named by number.
 
     of_queries: (QUERIES, PADDED). source: where keys and values lie, and how far it is from one to
-    the next; what whole numbers of keys are to be multiplied by, None where keys are not rounded;
-    and the largest value of the head, None where all sums are of single precision. keys: their
-    numbers and the place of the last one, where each block begins there, logs of their weights, and
-    how many blocks there are. scale: of the scores, one number or (QUERIES, 1). PARTS: 1, or 2 for
-    the channels of values in two halves, see ``shapes``.
+    the next. steps: what whole numbers of keys are to be multiplied by, None where keys are not
+    rounded. largest: the largest value of the head, None where all sums are of single precision.
+    keys: their numbers and the place of the last one, where each block begins there, logs of their
+    weights, and how many blocks there are. scale: of the scores, one number or (QUERIES, 1). PARTS:
+    1, or 2 for the channels of values in two halves, see ``shapes``.
 
     Returns the mean of the values in both parts, (QUERIES, PADDED // PARTS), where there is a
     second one; and the base 2 log of the sum of exp(scores), (QUERIES,).
     """
-    k, k_token, v, v_token, steps, largest = source
+    k, k_token, v, v_token = source
     numbers, last, starts, logs, blocks = keys
     width: tl.constexpr = PADDED // PARTS
     highest = tl.full([of_queries.shape[0]], float("-inf"), tl.float32)
