@@ -47,6 +47,7 @@ has its calls."""
 
 NAMES = {
     "Token Downsample ×2, window": "Token Downsample ×2 (the default)",
+    "Token Downsample ×2, window, in INT8": "Token Downsample ×2 in INT8",
     "Token Downsample ×2, interleaved": "Token Downsample ×2 (the default)",
     "Token Downsample ×3, window": "Token Downsample ×3",
     "Token Downsample ×4, window": "Token Downsample ×4",

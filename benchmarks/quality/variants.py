@@ -30,8 +30,9 @@ PEERS: dict[str, Patch] = {
     "TomePatchModel 0.5": seedless(partial(peers.comfyui_tome, ratio=RATIO)),
 }
 """They know UNets alone."""
+BY_DEFAULT = "Token Downsample ×2, window"
 ON_FLUX: dict[str, Patch] = {
-    "Token Downsample ×2, window": windows(2),
+    BY_DEFAULT: windows(2),
     "Token Downsample ×3, window": windows(3),
     "Token Downsample ×4, window": windows(4),
     "Token Downsample ×2": downsample(2),
@@ -51,6 +52,9 @@ def list_variants(model: str, regime: Regime) -> list[PictureVariant]:
     kind = find_kind(model)
     of_ours = {"unet": ON_UNETS, "flux": ON_FLUX, "wan": ON_WAN}[kind]
     of_peers = {"unet": PEERS, "flux": rivals.ON_FLUX, "wan": rivals.ON_WAN}[kind]
+    if kind != "unet":
+        in_int8 = rivals.put_beside_int8(of_ours[BY_DEFAULT], of_peers)
+        of_ours = of_ours | {f"{BY_DEFAULT}, in INT8": in_int8}
     return [
         *steps(regime),
         *(PictureVariant(name, "ours", patch) for name, patch in of_ours.items()),

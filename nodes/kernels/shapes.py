@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import torch
 
+from ...tome_core.gpus import read_gpu
 from ...tome_core.layer import Precision
 
 WIDE_PRODUCTS = (9, 10)
@@ -106,7 +107,8 @@ def find_capability(device: torch.device) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def is_geforce(device: torch.device) -> bool:
     """On such a GPU products with sums of single precision take twice as long as with half."""
-    return device.type == "cuda" and "GeForce" in torch.cuda.get_device_name(device)
+    of_gpu = read_gpu(device)
+    return of_gpu is not None and "GeForce" in of_gpu.name
 
 
 def count_in_units(*strides: int) -> tuple[int, list[int]]:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from unittest.mock import Mock
 
 import comfy_kitchen
 import pytest
 import torch
 import torch.nn.functional as F
+from token_merge.tome_core.faster_forms import FORMS
+from token_merge.tome_core.windows import int8 as int8_windows
 from torch import Tensor
 
 from benchmarks.quality import sampling
 from benchmarks.quality.batches import make_clips, make_pictures
 from benchmarks.quality.effort import Effort, EffortWatch
+from benchmarks.quality.patches import windows
 from benchmarks.quality.regimes import Regime
-from benchmarks.quality.rivals import ON_FLUX, ON_WAN, int8, neighbourhood, sol_attention
-from benchmarks.quality.rivals.install import IN_FLUX, IN_WAN, Rival, SolAttention
+from benchmarks.quality.rivals import (
+    ON_FLUX,
+    ON_WAN,
+    install,
+    int8,
+    neighbourhood,
+    put_beside_int8,
+    sol_attention,
+)
+from benchmarks.quality.rivals.install import IN_FLUX, IN_INT8, IN_WAN, Rival, SolAttention
 from benchmarks.quality.rivals.sol_attention import BLOCK, Routing
 from benchmarks.trained import places, weights
 
@@ -159,3 +172,14 @@ def test_pairs_of_rivals_are_counted_and_the_first_steps_are_left(kind: str) -> 
     # One of four steps is above this noise level.
     assert later.pairs == pytest.approx(0.25 * in_int8.pairs + 0.75 * always.pairs, rel=0.05)
     assert always.pairs < in_int8.pairs
+
+
+@pytest.mark.parametrize("kind", ["flux", "wan"])
+def test_windows_of_our_node_are_in_int8_beside_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, rivals = windows(2), {"flux": ON_FLUX, "wan": ON_WAN}[kind]
+    before, computed = dict(FORMS), Mock(side_effect=int8_windows.attend_in_int8)
+    monkeypatch.setattr(install, "IN_INT8", replace(IN_INT8, compute=computed))
+    assert measure(kind, put_beside_int8(ours, rivals)) == measure(kind, ours)
+    assert computed.called and before == FORMS

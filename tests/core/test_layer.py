@@ -176,6 +176,14 @@ def test_windows_in_pytorch_lose_where_those_of_our_kernel_do_not(gpu, kernel):
     assert "16,896 tokens faster" in layer.explain_slower_windows("downsampling", share)
 
 
+@pytest.mark.parametrize("side", [64, 96])
+def test_windows_in_int8_are_faster_than_those_that_are_exact(side, gpu, kernel):
+    gpu(128, 8, 9, GEFORCE + "4090")
+    layer, share = flux_beside(0.33, side)
+    in_int8 = replace(layer, precision="int8")
+    assert in_int8.explain_slower_windows("downsampling", share) == ""
+
+
 def test_beside_a_faster_backend_more_work_has_to_be_there(gpu):
     """Fewer keys in the same function save a share of its time, whichever function it is."""
     gpu(132, 9, 0)

@@ -29,8 +29,9 @@ def make_plan(grid, device, settings, metric):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("channels", [16, 40, 64, 80, 96, 128])
 @pytest.mark.parametrize("merges", [False, True])
-def test_it_runs_with_all_that_it_takes(channels, dtype, merges, gpu):
-    assert why_unusable("windows", gpu, dtype, channels, merges) == ""
+@pytest.mark.parametrize("precision", ["exact", "int8"])
+def test_it_runs_with_all_that_it_takes(channels, dtype, merges, precision, gpu):
+    assert why_unusable("windows", gpu, dtype, channels, merges, precision) == ""
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -37,7 +37,10 @@ SECTION = re.compile(rf"^{HEADING}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 COUNT_OF_LAYERS = re.compile(r" \(block .*|^\d+ layers?(:| skipped:) ")
 INTRODUCTION = """\
 A *backend* computes attention as it is asked, only faster: SageAttention, FlashAttention, or
-ComfyUI's Model Attention Backend. Local windows stay beside it, and it computes the rest. An
+ComfyUI's Model Attention Backend. Local windows stay beside it, and it computes the rest; on a GPU
+it computes all of a layer where that is [faster](speed.md#beside-a-faster-attention-function).
+Where it rounds queries and keys to 8 bits, as SageAttention and ComfyUI's INT8 attention do, our
+kernel does so, too: "in local windows in INT8, as SageAttention (KJNodes) computes". An
 *algorithm*, such as ComfyUI's Model Sparse Attention, changes what attention is. A layer with a
 local window is left to it, as to any node that our table does not have, unless the user sets
 `local_window` to a size. The table of known nodes is `nodes/hooks/attention/override_table.py`.

@@ -4,6 +4,6 @@ Each of them computes all of an attention call in place of ComfyUI's function, a
 pairs of queries and keys it read.
 """
 
-from .install import ON_FLUX, ON_WAN
+from .install import ON_FLUX, ON_WAN, put_beside_int8
 
-__all__ = ["ON_FLUX", "ON_WAN"]
+__all__ = ["ON_FLUX", "ON_WAN", "put_beside_int8"]

@@ -9,8 +9,12 @@ from typing import Any
 
 import torch
 from comfy.model_patcher import ModelPatcher
+from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from token_merge.nodes.hooks.attention.call import Attention, AttentionCall
+from token_merge.nodes.hooks.attention.override_table import ENTRIES, SAGE
 from token_merge.nodes.hooks.attention.overrides import OVERRIDE_KEY
+from token_merge.tome_core.faster_forms import FORMS, Form
+from token_merge.tome_core.windows import int8 as windows_in_int8
 from torch import Tensor
 
 from ...trained.motion import FRAMES
@@ -42,13 +46,15 @@ Attend = Callable[[AttentionCall, Picture], tuple[Tensor, float]]
 @dataclass(frozen=True)
 class Rival:
     """picture: where it lies. start: of the schedule, this share is left as it is. takes_cross:
-    whether it computes attention to the prompt alone, too.
+    whether it computes attention to the prompt alone, too. known_as: the name of another node's
+    attention, for which our nodes take it.
     """
 
     attend: Attend
     picture: Picture
     start: float = 0.0
     takes_cross: bool = False
+    known_as: str = ""
 
     def __call__(self, model: ModelPatcher) -> ModelPatcher:
         first = float(model.get_model_object("model_sampling").percent_to_sigma(self.start))
@@ -57,11 +63,14 @@ class Rival:
             state = options["transformer_options"]
             call = AttentionCall.read(*args, **options)
             is_left = call.k.shape[2] == PROMPT_TOKENS and not self.takes_cross
-            if is_left or float(state["sigmas"][0]) > first:
+            if is_left or (self.start and float(state["sigmas"][0]) > first):
                 return attention(*args, **options)
             out, state[PAIRS] = self.attend(call, self.picture)
             return call.shape_output(out)
 
+        if self.known_as:
+            entry = next(each for each in ENTRIES if each.name == self.known_as)
+            override.__module__, override.__qualname__ = entry.module, entry.qualname
         clone = model.clone()
         clone.model_options["transformer_options"][OVERRIDE_KEY] = override
         return clone
@@ -106,6 +115,9 @@ def attend_in_int8(call: AttentionCall, picture: Picture) -> tuple[Tensor, float
     return int8.attend(call.q, call.k, call.v), float(call.q.shape[2] * call.k.shape[2])
 
 
+INT8 = "INT8 of all attention"
+
+
 def list_rivals(picture: Picture, share: float, box: Sides) -> dict[str, Patch]:
     """share, box: so that as many pairs are read as with Token Downsample x2."""
     by_default, highest = Routing(), Routing(share=share)
@@ -115,10 +127,41 @@ def list_rivals(picture: Picture, share: float, box: Sides) -> dict[str, Patch]:
         "Sol-Attn, top-k": Rival(SolAttention(highest), picture),
         "Sol-Attn, top-k, 8 × 8 tiles": Rival(SolAttention(highest, tiled=True), picture),
         "neighbourhood attention": Rival(Neighbourhood(box), picture),
-        "INT8 of all attention": Rival(attend_in_int8, picture, takes_cross=True),
+        INT8: Rival(attend_in_int8, picture, takes_cross=True, known_as=SAGE),
     }
     return {name: seedless(rival) for name, rival in found.items()}
 
 
 ON_FLUX = list_rivals(IN_FLUX, share=0.14, box=(1, 30, 30))
 ON_WAN = list_rivals(IN_WAN, share=0.19, box=(5, 13, 13))
+
+
+IN_INT8 = Form(
+    windows_in_int8.attend_in_int8,
+    takes=lambda plan, *_: bool(plan.precision == "int8"),
+    why_unavailable=lambda _, *call: "" if "int8" in call else "there is no GPU",
+    device_type="cpu",
+)
+"""What our kernel computes, on a processor."""
+
+
+def put_beside_int8(ours: Patch, rivals: dict[str, Patch]) -> Patch:
+    """Our node on a model whose attention is in INT8, which makes its local windows so, too."""
+
+    def patch(model: ModelPatcher, *, seed: int = 0) -> ModelPatcher:
+        both = ours(rivals[INT8](model), seed=seed)
+        if model.load_device.type == "cpu":
+            both.add_wrapper(WrappersMP.OUTER_SAMPLE, _compute_in_int8)
+        return both
+
+    return patch
+
+
+def _compute_in_int8(executor: WrapperExecutor, *args: Any, **kwargs: Any) -> Tensor:
+    before = FORMS["windows.attend"]
+    FORMS["windows.attend"] = IN_INT8
+    try:
+        out: Tensor = executor(*args, **kwargs)
+    finally:
+        FORMS["windows.attend"] = before
+    return out
