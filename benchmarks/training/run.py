@@ -56,7 +56,7 @@ def train_side_by_side(options: argparse.Namespace) -> int:
             process.start()
         for process in (*training, *ahead):
             process.join()
-    return max(bool(process.exitcode) for process in training)
+    return int(any(process.exitcode for process in training))
 
 
 def _start_chain(options: argparse.Namespace, models: Sequence[str]) -> None:
