@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import attention_triton
 from .key_blocks import KeyBlocks
-from .rounding import LEAST_CHANNELS, KeysAndValues
+from .rounding import KeysAndValues
 from .shapes import Shape, count_in_units
 
 
@@ -79,11 +79,11 @@ def list_strides(*tensors: Tensor) -> tuple[int, list[int]]:
 
 def list_constants(q: Tensor, unit: int, shape: Shape, read_from: KeysAndValues) -> dict[str, Any]:
     """What a kernel is compiled for, and how."""
-    least = LEAST_CHANNELS if read_from.k.dtype == torch.int8 else 16
+    padded = max(16, triton.next_power_of_2(q.shape[3]))
     return {
         "UNIT": unit,
         "CHANNELS": q.shape[3],
-        "PADDED": max(least, triton.next_power_of_2(q.shape[3])),
+        "PADDED": padded if read_from.steps is None else read_from.k.shape[3],
         "QUERIES": shape.queries,
         "KEYS": shape.keys,
         "PARTS": shape.parts,

@@ -66,10 +66,8 @@ def attend(
     head = tl.program_id(1)
     image = tl.program_id(2).to(tl.int64)
     of_head = image * (tl.num_programs(1) // repeats) + head // repeats
-    if steps is None:
-        k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
-    else:
-        k += of_head * tokens * PADDED
+    k += _find_keys(steps, image, head // repeats, k_image, k_head, of_head, tokens, UNIT, PADDED)
+    if steps is not None:
         steps += of_head * tokens
     if largest is not None:
         largest += of_head
@@ -157,10 +155,8 @@ def attend_merged(
     image = tl.program_id(2).to(tl.int64)
     row = image * tl.num_programs(0) + strip
     of_head = image * (tl.num_programs(1) // repeats) + head // repeats
-    if steps is None:
-        k += image * k_image * UNIT + head // repeats * (k_head * UNIT)
-    else:
-        k += of_head * tokens * PADDED
+    k += _find_keys(steps, image, head // repeats, k_image, k_head, of_head, tokens, UNIT, PADDED)
+    if steps is not None:
         steps += of_head * tokens
     if largest is not None:
         largest += of_head
@@ -202,6 +198,30 @@ def attend_merged(
         if PARTS == 2:
             of_far = tl.dot(takes.to(mean.dtype), second)
             _join_rows(near, of_far, share, PADDED // 2, CHANNELS)
+
+
+@triton.jit
+def _find_keys(
+    steps,
+    image,
+    group,
+    k_image,
+    k_head,
+    of_head,
+    tokens,
+    UNIT: tl.constexpr,  # noqa: N803
+    PADDED: tl.constexpr,  # noqa: N803
+):
+    """How far it is to the keys of a head.
+
+    Rounded ones follow each other. Their strides would say the same, but not that 16 of them can be
+    loaded at once.
+    """
+    if steps is None:
+        distance = image * k_image * UNIT + group * (k_head * UNIT)
+    else:
+        distance = of_head * tokens * PADDED
+    return distance
 
 
 @triton.jit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 
 import torch
@@ -48,9 +47,10 @@ def round_keys(k: Tensor, v: Tensor, half_sums: bool = False) -> KeysAndValues:
     padded = max(LEAST_CHANNELS, triton.next_power_of_2(channels))
     numbers = k.new_empty(images, heads, tokens, padded, dtype=torch.int8)
     steps = k.new_empty(images, heads, tokens, dtype=torch.float32)
-    scaled = v.new_empty(v.shape, dtype=torch.float16) if half_sums else None
-    norm = partial(torch.linalg.vector_norm, ord=inf, dim=(2, 3), dtype=torch.float32)
-    largest = norm(v) if half_sums else None
+    scaled = largest = None
+    if half_sums:
+        scaled = v.new_empty(v.shape, dtype=torch.float16)
+        largest = torch.linalg.vector_norm(v, ord=inf, dim=(2, 3), dtype=torch.float32)
     mean = average_keys(k).contiguous()
     unit, strides = count_in_units(*k.stride()[:3], *v.stride()[:3])
     with torch.cuda.device_of(k):

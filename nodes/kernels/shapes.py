@@ -8,11 +8,10 @@ measured.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 
-from ...tome_core.gpus import read_gpu
+from ...tome_core.gpus import find_capability, is_geforce
 from ...tome_core.layer import Precision
 
 WIDE_PRODUCTS = (9, 10)
@@ -96,19 +95,6 @@ def choose_matching_shape(device: torch.device) -> MatchingShape:
 
 def _has_wide_products(device: torch.device) -> bool:
     return find_capability(device)[0] in WIDE_PRODUCTS
-
-
-@lru_cache(maxsize=64)
-def find_capability(device: torch.device) -> tuple[int, int]:
-    """The compute capability of a GPU; that of a processor is 0."""
-    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
-
-
-@lru_cache(maxsize=64)
-def is_geforce(device: torch.device) -> bool:
-    """On such a GPU products with sums of single precision take twice as long as with half."""
-    of_gpu = read_gpu(device)
-    return of_gpu is not None and "GeForce" in of_gpu.name
 
 
 def count_in_units(*strides: int) -> tuple[int, list[int]]:
