@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,23 +70,28 @@ class Table:
     memory: bool = False
 
     def write(self, results: Mapping[str, Results]) -> str:
-        cases = [shape.find(self.part, results[self.machine].cases) for shape in self.shapes]
+        measured = results[self.machine].cases
+        cases = [(shape, shape.find(self.part, measured)) for shape in self.shapes]
+        on_gpu = self.machine == GPU
         rows = [
-            ["unpatched", *(_tell_seconds(case) for case in cases)],
-            *([line.name, *self._tell(line, cases)] for line in self.lines),
+            ["unpatched", *(_tell_seconds(case) for _, case in cases)],
+            *(
+                [line.name, *(tell(line, *one, on_gpu, self.memory) for one in cases)]
+                for line in self.lines
+            ),
         ]
         return markdown.write_table([self.title, *(shape.name for shape in self.shapes)], rows)
 
-    def _tell(self, line: Line, cases: Sequence[Case | None]) -> Iterable[str]:
-        for shape, case in zip(self.shapes, cases, strict=True):
-            row = line.find(case) if case else None
-            if row is None or case is None:
-                yield ""
-            elif self.machine == GPU and not pays(line, shape, case):
-                yield "not reduced"
-            else:
-                peak = f" ({row.peak:.2f})" if self.memory and row.peak is not None else ""
-                yield f"{row.speedup.median:.2f}x{peak}"
+
+def tell(line: Line, shape: Shape, case: Case | None, on_gpu: bool, memory: bool = False) -> str:
+    """The speed-up, and the peak of memory where that is asked for; empty: it was not measured."""
+    row = line.find(case) if case else None
+    if row is None or case is None:
+        return ""
+    if on_gpu and not pays(line, shape, case):
+        return "not reduced"
+    peak = f" ({row.peak:.2f})" if memory and row.peak is not None else ""
+    return f"{row.speedup.median:.2f}x{peak}"
 
 
 def pays(line: Line, shape: Shape, case: Case) -> bool:
@@ -163,8 +168,8 @@ def write_readme_table(results: Mapping[str, Results]) -> str:
     for name, part, shape in IN_README:
         lines = OF_UNETS if part == "unet" else OF_TRANSFORMERS
         of_nodes = [line for line in lines if line.name in (DOWNSAMPLING, MERGING)]
-        column = Table("", GPU, part, (shape,), of_nodes).write(results).splitlines()[3:]
-        rows.append([name, *(line.split(" | ")[1].removesuffix(" |") for line in column)])
+        case = shape.find(part, results[GPU].cases)
+        rows.append([name, *(tell(line, shape, case, on_gpu=True) for line in of_nodes)])
     columns = ["NVIDIA H200, beside FlashAttention 2", "Token Downsample", "Token Merge"]
     return markdown.write_table(columns, rows)
 

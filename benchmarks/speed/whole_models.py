@@ -12,7 +12,15 @@ from comfy.model_patcher import ModelPatcher
 from .. import ours, peers
 from ..settings import DOWNSAMPLE, MERGE_ALL
 from . import kitchen
-from .diffusion_transformers import FLUX, FLUX_SHAPED, WAN, WAN_SHAPED, Clip, Transformer
+from .diffusion_transformers import (
+    FLUX,
+    FLUX_SHAPED,
+    FRAMES_PER_LATENT,
+    WAN,
+    WAN_SHAPED,
+    Clip,
+    Transformer,
+)
 from .environment import Environment
 from .memory import peak_memory
 from .options import WHOLE
@@ -113,7 +121,6 @@ def _measure(
     steps: int,
     rounds: int,
 ) -> None:
-    frames = request.frames or 1
     case = Case(
         part=WHOLE,
         model=name,
@@ -122,7 +129,7 @@ def _measure(
         rows=request.rows,
         dtype=str(model.model.get_dtype()).removeprefix("torch."),
         note=f"all of {steps} steps",
-        frames=1 + 4 * (frames - 1),
+        frames=1 + FRAMES_PER_LATENT * ((request.frames or 1) - 1),
     )
     runners = [_make_runner(model, each, request, steps) for each in variants]
     session.measure(case, runners, rounds)

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from multiprocessing import get_context
 from pathlib import Path
@@ -116,8 +117,9 @@ class Task:
         on_gpu = self.device.type == "cuda"
         return on_gpu and self.recipe.compile and not self.options.no_compile
 
-    @property
+    @cached_property
     def source(self) -> Source:
+        """Decoded once, for training and for samples."""
         from .pool import Source
 
         subjects = 4 if self.options.quick else self.options.subjects or self.recipe.subjects
