@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.packed import run_packed
 
 from benchmarks import packing, stand_ins
 from benchmarks.speed import cli
@@ -23,31 +23,10 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.skipif(os.name == "nt", reason="run.sh is for POSIX shells")
 def test_the_packed_folder_measures(packed: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHON": sys.executable}
-    del environment["COMFYUI_PATH"]
-    arguments = [
-        "graph",
-        "--model",
-        "sd15",
-        "--clips",
-        "wan-480p",
-        "--device",
-        "cpu",
-        "--quick",
-        "--out",
-        str(tmp_path / "results"),
-    ]
-    result = subprocess.run(
-        [packed / "run.sh", *arguments],
-        cwd=tmp_path,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=240,
-    )
-    assert result.returncode == 0, result.stdout
-    assert "ours, stratified" in (tmp_path / "results" / "tables.txt").read_text(encoding="utf-8")
+    results = tmp_path / "results"
+    arguments = ["--model", "sd15", "--clips", "wan-480p", "--out", str(results)]
+    run_packed(packed, "graph", *arguments)
+    assert "ours, stratified" in (results / "tables.txt").read_text(encoding="utf-8")
     assert not list(packed.rglob("__pycache__"))
 
 

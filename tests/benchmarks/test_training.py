@@ -6,8 +6,6 @@ import inspect
 import io
 import json
 import os
-import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import torch
 from comfy.taesd.taesd import Encoder
 from PIL import Image, ImageDraw
+from support.packed import run_packed
 
 from benchmarks import packing
 from benchmarks.trained import autoencoder, text, weights
@@ -247,18 +246,7 @@ def test_the_packed_folder_trains_every_model(
     monkeypatch.setattr(packing, "_install", lambda *_: None)
     folder = tmp_path / "folder"
     assert cli.main(["pack", str(folder), "--data", str(selection)]) == 0
-    environment = {**os.environ, "PYTHON": sys.executable}
-    del environment["COMFYUI_PATH"]
-    result = subprocess.run(
-        [folder / "run.sh", "--device", "cpu", "--quick"],
-        cwd=tmp_path,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=240,
-    )
-    assert result.returncode == 0, result.stdout
+    run_packed(folder)
     made = {file.name for file in (folder / "trained").iterdir()}
     assert made == {f"{name}.{end}" for name in RECIPES for end in ("jpg", "safetensors")}
 
