@@ -46,6 +46,7 @@ def check_code(made):
     if made["kernel"] in ATTENTION:
         assert made["warps"] == ["[4, 1]"], "they wait for each other"
         assert made["barriers"] <= 2
+        assert made["spills"] <= made["loop"] // 25
 
 
 def test_a_kernel_fits_twice_on_a_geforce_and_loads_16_bytes_at_once(tmp_path):
