@@ -41,6 +41,14 @@ SUBGROUPS = (
 )
 """Those whose pictures are taken: what people name at sight. Signs, flags and people with their
 many skin tones are left out."""
+FIRST = (
+    *("cat face", "automobile", "sunflower", "penguin", "hamburger", "octopus", "rocket", "panda"),
+    *("strawberry", "guitar", "fox", "pizza", "owl", "sailboat", "mushroom", "lion", "robot"),
+    *("turtle", "pineapple", "tropical fish", "cactus", "elephant", "birthday cake", "rooster"),
+    *("soccer ball", "dolphin", "banana", "frog", "airplane", "parrot", "red apple", "fire engine"),
+    *("butterfly", "doughnut", "rose", "ghost", "crab", "giraffe", "shark", "horse", "flamingo"),
+)
+"""What is learned where the time suffices for few; the rest follows from all subgroups in turn."""
 SURFACES = {
     "bricks": ("brick", (196, 120, 96)),
     "grass": ("grass", (130, 178, 84)),
@@ -51,9 +59,8 @@ SIDE = 256
 FRAMES = 18
 """So many frames of a clip are kept, evenly spaced. It is a loop."""
 NAMES = "names.json"
-"""It lists (name as in a caption, code points, whether there is a clip), the first of every
-subgroup first, so that few are a mixture too."""
-SELECTION = "emoji-1.zip"
+"""It lists (name as in a caption, code points, whether there is a clip), see ``FIRST``."""
+SELECTION = "emoji-2.zip"
 """The number grows when the selection changes."""
 
 
@@ -146,9 +153,11 @@ def _list_names(package: Path) -> tuple[dict[str, str], set[str]]:
         subgroup = meta["subgroups"].get(str(one.get("subgroup")))
         if subgroup in groups:
             groups[subgroup].append((_simplify(one["hexcode"]), add_article(one["label"])))
-    mixed = chain.from_iterable(zip_longest(*groups.values()))
+    mixed = [one for one in chain.from_iterable(zip_longest(*groups.values())) if one is not None]
+    places = {add_article(label): place for place, label in enumerate(FIRST)}
+    mixed.sort(key=lambda one: places.get(one[1], len(places)))
     animals = {code for subgroup in ANIMALS for code, _ in groups[subgroup]}
-    return dict(one for one in mixed if one is not None), animals
+    return dict(mixed), animals
 
 
 def _read_json(archive: tarfile.TarFile, name: str) -> Any:

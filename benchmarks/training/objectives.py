@@ -64,12 +64,13 @@ def distil(network: Network, sampling: Any, batch: Batch, teacher: Network) -> T
 def answer(
     network: Network, sampling: Any, sigmas: Tensor, noised: Tensor, context: Tensor
 ) -> Tensor:
-    """What ``network`` answers, computed in bfloat16 on a GPU.
+    """What ``network`` answers, computed in bfloat16 where the device multiplies so.
 
     sigmas: (B,). noised: (B, C, ...).
     """
     state = sampling.calculate_input(sigmas, noised)
-    with torch.autocast(noised.device.type, torch.bfloat16, enabled=noised.is_cuda):
+    faster = noised.is_cuda or torch.cpu._is_avx512_bf16_supported()
+    with torch.autocast(noised.device.type, torch.bfloat16, enabled=faster):
         return network(state, sampling.timestep(sigmas).float(), context=context).float()
 
 

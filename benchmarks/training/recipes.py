@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..trained import autoencoder
 from ..trained.flux import FluxShape
@@ -78,7 +79,7 @@ class Recipe:
 
 
 _FLUX = FluxShape(4, 2, 4, CHANNELS)
-RECIPES = {
+ON_GPU = {
     "unet": Recipe(
         UNetShape(64, channels=CHANNELS),
         (Stage(16, 256, 0.2), Stage(32, 128, 0.4), Stage(64, 48, 0.4)),
@@ -108,3 +109,23 @@ RECIPES = {
     ),
 }
 """By model, in the order of training: a teacher comes before its student."""
+
+_NARROW_FLUX = FluxShape(3, 2, 4, CHANNELS)
+_OF_CPU: dict[str, dict[str, Any]] = {
+    "unet": {"stages": (Stage(16, 16, 0.35), Stage(32, 8, 0.35), Stage(64, 3, 0.3))},
+    "flux": {
+        "shape": _NARROW_FLUX,
+        "stages": (Stage(16, 16, 0.45), Stage(32, 6, 0.3), Stage(64, 2, 0.25)),
+    },
+    "wan": {
+        "shape": WanShape(3, 4, CHANNELS),
+        "stages": (Stage(16, 2, 0.65), Stage(32, 1, 0.35)),
+        "subjects": 16,
+    },
+    "flux-4-steps": {"shape": _NARROW_FLUX, "stages": (Stage(64, 2, 1.0),)},
+}
+ON_CPU = {
+    name: replace(recipe, **{"subjects": 36, **_OF_CPU[name]}) for name, recipe in ON_GPU.items()
+}
+"""A core computes in an hour what an H100 does in some seconds: fewer subjects are learned by
+narrower models, and more of the time goes to few tokens."""

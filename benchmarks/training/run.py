@@ -101,9 +101,10 @@ class Task:
 
     @property
     def recipe(self) -> Recipe:
-        from .recipes import RECIPES
+        from .recipes import ON_CPU, ON_GPU
 
-        recipe, options = RECIPES[self.name], self.options
+        options = self.options
+        recipe = (ON_CPU if options.device == "cpu" else ON_GPU)[self.name]
         return recipe.shrink() if options.quick else recipe.fit(options.tokens, options.batch)
 
     @property

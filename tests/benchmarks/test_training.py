@@ -25,7 +25,7 @@ from benchmarks.training.composing import compose
 from benchmarks.training.layouts import GROUNDS, MOTIONS, RELATIONS, Layouts
 from benchmarks.training.library import Library
 from benchmarks.training.pool import Source
-from benchmarks.training.recipes import RECIPES, Recipe, Stage
+from benchmarks.training.recipes import ON_CPU, ON_GPU, Recipe, Stage
 from benchmarks.training.trainer import Limit, Training
 
 CPU = torch.device("cpu")
@@ -228,10 +228,11 @@ def test_training_learns_and_goes_on_where_it_was_cut_off(selection: Path, tmp_p
     assert weights.read(place).facts["steps"] == 40
 
 
-def test_all_models_fit_beside_the_autoencoder_in_40_megabytes() -> None:
+@pytest.mark.parametrize("recipes", [ON_CPU, ON_GPU])
+def test_all_models_fit_beside_the_autoencoder_in_40_megabytes(recipes: dict[str, Recipe]) -> None:
     weights_of = [
         sum(one.numel() for one in build.model.diffusion_model.parameters())
-        for recipe in RECIPES.values()
+        for recipe in recipes.values()
         for build in [weights.build_network(recipe.shape, torch.ones(32))]
     ]
     assert 1.02 * sum(weights_of) + autoencoder.PLACE.stat().st_size < 40e6
@@ -248,7 +249,7 @@ def test_the_packed_folder_trains_every_model(
     assert cli.main(["pack", str(folder), "--data", str(selection)]) == 0
     run_packed(folder)
     made = {file.name for file in (folder / "trained").iterdir()}
-    assert made == {f"{name}.{end}" for name in RECIPES for end in ("jpg", "safetensors")}
+    assert made == {f"{name}.{end}" for name in ON_CPU for end in ("jpg", "safetensors")}
 
 
 @pytest.mark.thorough
@@ -256,4 +257,4 @@ def test_the_packed_folder_trains_every_model(
 def test_models_are_trained_at_the_same_time_as_on_a_gpu(selection: Path, tmp_path: Path) -> None:
     arguments = ["run", "--quick", "--data", str(selection), "--out", str(tmp_path)]
     assert run.train_side_by_side(options.parse(arguments)) == 0
-    assert {place.name for place in tmp_path.glob("*.jpg")} == {f"{name}.jpg" for name in RECIPES}
+    assert {place.name for place in tmp_path.glob("*.jpg")} == {f"{name}.jpg" for name in ON_CPU}
