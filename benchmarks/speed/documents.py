@@ -156,7 +156,6 @@ IN_README = (
     ("Flux, 1536 × 1536, two of 57 blocks", "transformer", TRANSFORMERS[1]),
     ("Flux, 1024 × 1024, two of 57 blocks", "transformer", TRANSFORMERS[0]),
     ("SDXL, 2048 × 2048, the whole model", "unet", UNETS[5]),
-    ("SDXL, 1024 × 1024, the whole model", "unet", UNETS[4]),
     ("SD 1.5, 1536 × 1536, the whole model", "unet", UNETS[3]),
     ("SD 1.5, 1024 × 1024, the whole model", "unet", UNETS[2]),
 )
@@ -170,7 +169,7 @@ def write_readme_table(results: Mapping[str, Results]) -> str:
         of_nodes = [line for line in lines if line.name in (DOWNSAMPLING, MERGING)]
         case = shape.find(part, results[GPU].cases)
         rows.append([name, *(tell(line, shape, case, on_gpu=True) for line in of_nodes)])
-    columns = ["NVIDIA H200, beside FlashAttention 2", "Token Downsample", "Token Merge"]
+    columns = ["NVIDIA H200, against FlashAttention 2", "Token Downsample", "Token Merge"]
     return markdown.write_table(columns, rows)
 
 
