@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import filter
 from pathlib import Path
 from typing import Any
 
@@ -106,16 +106,19 @@ def list_all(
 
 
 def choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:
-    """Those whose names fit one of these, in which * stands for anything; all for None."""
+    """Those whose names fit one of these patterns, as of a shell; all for None.
+
+    Raises RuntimeError where a pattern fits none.
+    """
     if names is None:
         return variants
+    known = [variant.name for variant in variants]
     for name in names:
-        if "*" not in name and name not in [variant.name for variant in variants]:
-            known = "; ".join(variant.name for variant in variants)
-            raise RuntimeError(f"--only is {name!r}, expected one or several of: {known}")
-    return [
-        variant for variant in variants if any(fnmatchcase(variant.name, name) for name in names)
-    ]
+        if not filter(known, name):
+            listed = "; ".join(known)
+            raise RuntimeError(f"--only is {name!r}, expected one or several of: {listed}")
+    fitting = {one for name in names for one in filter(known, name)}
+    return [variant for variant in variants if variant.name in fitting]
 
 
 def _measure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ from benchmarks.quality.equal_time import (
     write_table,
     write_tables,
 )
-from benchmarks.quality.places import SPEED_RESULTS
+from benchmarks.quality.measure import choose
+from benchmarks.quality.options import parse
+from benchmarks.quality.places import SPEED_RESULTS, find_results
 from benchmarks.quality.regimes import FOUR_STEPS, Regime
 from benchmarks.quality.report import Report, VariantReport
 from benchmarks.quality.rivals_table import write_rivals
+from benchmarks.quality.variants import list_variants
 from benchmarks.settings import DOWNSAMPLE, MERGE_ALL
 from benchmarks.speed.results import Case, Measured, Results
 
@@ -132,3 +136,20 @@ def test_every_shape_was_timed_and_has_pictures(shape) -> None:
     case = shape.find_case(Results.read(SPEED_RESULTS).cases)
     assert case
     assert read_reports(PACK / "benchmarks/quality/results" / shape.pictures)
+
+
+def test_the_documented_command_measures_the_table_of_rivals(tmp_path: Path) -> None:
+    page = (PACK / "benchmarks" / "quality" / "README.md").read_text(encoding="utf-8")
+    command = page[page.index("## Rivals") :].split("```")[1].replace("\\\n", "")
+    options = parse([*shlex.split(command)[4:], "--out", str(tmp_path)])
+    for regime in options.regimes:
+        chosen = choose(list_variants(options.model, regime), options.only)
+        place = find_results(options.model, options.tokens, options.first) / regime.name
+        published = Report.read(place / "results.json").variants
+        assert [one.name for one in chosen] == [one.name for one in published]
+        assert {len(one.squared_error) for one in published} == {options.pairs}
+
+
+def test_a_pattern_that_fits_no_variant_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"--only is 'unpatched, \[89\] steps', expected one"):
+        choose(list_variants("flux", FOUR_STEPS), ["Token*", "unpatched, [89] steps"])
