@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ..trained import text
-from .layouts import GROUNDS, MOTIONS, RELATIONS, Layouts
+from ..trained.layouts import GROUNDS, MOTIONS, RELATIONS, Layouts
 
 LENGTH = 77
 START, END = 49406, 49407

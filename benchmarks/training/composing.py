@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Generator, Tensor
 
-from .emoji import SURFACES
-from .layouts import COLOURS, STEPS, Layouts
+from ..trained.layouts import COLOURS, STEPS, SURFACES, Layouts
 from .library import Library
 
 MOST_SIDE = 512

@@ -49,12 +49,13 @@ FIRST = (
     *("butterfly", "doughnut", "rose", "ghost", "crab", "giraffe", "shark", "horse", "flamingo"),
 )
 """What is learned where the time suffices for few; the rest follows from all subgroups in turn."""
-SURFACES = {
+PHOTOGRAPHS = {
     "bricks": ("brick", (196, 120, 96)),
     "grass": ("grass", (130, 178, 84)),
     "gravel": ("gravel", (214, 206, 192)),
 }
-"""Photographs of scikit-image's and, as they have no colours, what their white becomes."""
+"""Of ``layouts.SURFACES`` those of scikit-image's and, as they have no colours, what their white
+becomes."""
 SIDE = 256
 FRAMES = 18
 """So many frames of a clip are kept, evenly spaced. It is a loop."""
@@ -87,7 +88,7 @@ def load(folder: Path) -> Path:
             selection.writestr(f"{code}.webp", file)
         for code, file in moving.items():
             selection.writestr(f"{code}-moving.webp", file)
-        for name, (photograph, white) in SURFACES.items():
+        for name, (photograph, white) in PHOTOGRAPHS.items():
             selection.writestr(f"{name}.webp", _colour(photograph, white))
         subjects = [(named[code], code, code in moving) for code in named if code in found]
         selection.writestr(NAMES, json.dumps(subjects))

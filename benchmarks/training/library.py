@@ -14,6 +14,7 @@ from einops import rearrange
 from PIL import Image
 from torch import Tensor
 
+from ..trained.layouts import SURFACES
 from . import emoji
 
 
@@ -21,7 +22,7 @@ from . import emoji
 class Library:
     """names: of the subjects, as captions have them. frames: (N, F, 4, side, side) uint8, with
     alpha; a picture has one frame. surfaces: (3, 3, height, width) uint8, in the order of
-    ``emoji.SURFACES``.
+    ``layouts.SURFACES``.
     """
 
     names: list[str]
@@ -40,7 +41,7 @@ class Library:
                 if has_clip or not moving
             ][:most]
             sheets = [_decode(selection, code, "RGBA") for _, code in chosen]
-            surfaces = [_decode(selection, name, "RGB") for name in emoji.SURFACES]
+            surfaces = [_decode(selection, name, "RGB") for name in SURFACES]
         frames = np.stack(
             [rearrange(one, "(f h) w c -> f c h w", h=one.shape[1]) for one in sheets]
         )

@@ -11,9 +11,9 @@ import torch
 from torch import Generator, Tensor
 
 from ..trained import autoencoder
+from ..trained.layouts import Layouts
 from .captions import Captions
 from .composing import compose
-from .layouts import Layouts
 from .library import Library
 
 REUSE = 4

@@ -176,7 +176,12 @@ class Training:
             self.tell(f"{self.place.stem}: step {self.steps}, {self.seconds:.0f} s, {text}")
 
     def _keep(self) -> None:
-        facts = {"steps": self.steps, "seconds": round(self.seconds), "losses": self.losses}
+        facts = {
+            "subjects": self.source.library.names,
+            "steps": self.steps,
+            "seconds": round(self.seconds),
+            "losses": self.losses,
+        }
         weights.save(self.place, self.averaged, self.scales, self.recipe.shape, **facts)
 
 

@@ -19,10 +19,10 @@ from support.packed import run_packed
 from benchmarks import packing
 from benchmarks.trained import autoencoder, text, weights
 from benchmarks.trained.flux import FluxShape
+from benchmarks.trained.layouts import GROUNDS, MOTIONS, RELATIONS, SURFACES, Layouts
 from benchmarks.training import cli, emoji, options, run
 from benchmarks.training.captions import Captions
 from benchmarks.training.composing import compose
-from benchmarks.training.layouts import GROUNDS, MOTIONS, RELATIONS, Layouts
 from benchmarks.training.library import Library
 from benchmarks.training.pool import Source
 from benchmarks.training.recipes import ON_CPU, ON_GPU, Recipe, Stage
@@ -55,7 +55,7 @@ def selection(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 clip.paste(picture, (0, 256 * frame))
             archive.writestr(f"{code}.webp", write(picture))
             archive.writestr(f"{code}-moving.webp", write(clip))
-        for name in emoji.SURFACES:
+        for name in SURFACES:
             archive.writestr(f"{name}.webp", write(Image.new("RGB", (64, 64), "green")))
         subjects = [(name, code, True) for name, code in zip(NAMES, "12", strict=True)]
         archive.writestr(emoji.NAMES, json.dumps(subjects))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Generator, Tensor
 
-from .emoji import SURFACES
-
 RELATIONS = ("", "left of", "right of", "above", "below")
 MOTIONS = ("", "moving left", "moving right", "moving up", "moving down")
 STEPS = torch.tensor([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]])
@@ -24,6 +22,8 @@ COLOURS = {
     "blue": (70, 110, 210),
     "purple": (140, 90, 180),
 }
+SURFACES = ("bricks", "grass", "gravel")
+"""Photographed grounds."""
 GROUNDS = (
     *(f"on a {name} background" for name in COLOURS),
     *(f"on a {name} gradient" for name in COLOURS),
