@@ -25,8 +25,8 @@ def describe(kernel: Any) -> dict[str, Any]:
         shared: bytes of shared memory. registers: of a thread. spilled: bytes that a thread stores
         elsewhere for want of registers. warps: how the main loop's products are divided among them,
         along rows and columns. loads: how many bytes those from global memory take at once. loop,
-        barriers, products: instructions in the main loop, and how many of them are such. spills: how
-        many of them store a register elsewhere or bring it back. kinds: of products.
+        barriers, products, spills: instructions in the main loop, and how many of them are such;
+        the last with those that bring back what was spilled. kinds: of products.
     """
     lines = _disassemble(kernel.asm["cubin"])
     operations = [_find_operation(line) for line in lines]
