@@ -65,6 +65,8 @@ def constant(make: Callable[P, R]) -> Callable[P, R]:
         if kept is not None:
             known: R = kept.value
             return known
+        if torch.backends.cuda.is_built() and torch.cuda.is_current_stream_capturing():
+            return compute(*args, **kwargs)  # only a replay computes it
         with apart_from_block():
             return STORE.keep(key, compute(*args, **kwargs))
 

@@ -37,11 +37,21 @@ def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
 def take_for_groups(x: Tensor, numbers: Tensor) -> Tensor:
     """The tokens of each query group, the same numbers for all images.
 
-    x: (B, ..., N, C). numbers: (G, n) int64. Returns (B·G, ..., n, C): group g of image b is row
-    b·G + g. Heads stay together as in ``take_tokens``.
+    x: (B, ..., N, C). numbers: (G, n) int64, which the caller keeps for later calls: so is what is
+    computed of them alone. Returns (B·G, ..., n, C): group g of image b is row b·G + g. Heads stay
+    together as in ``take_tokens``.
     """
+    if x.ndim == 3:
+        rows = _number_rows_of_groups(numbers, len(x), x.shape[1])
+        return x.flatten(0, 1).index_select(0, rows).unflatten(0, (-1, numbers.shape[1]))
     taken = take_tokens(x, numbers.flatten()[None])  # (B, ..., G·n, C)
     return taken.unflatten(-2, numbers.shape).movedim(-3, 1).flatten(0, 1)
+
+
+@constant
+def _number_rows_of_groups(numbers: Tensor, images: int, rows: int) -> Tensor:
+    """As ``number_rows`` of (G, n), for the groups of each image. (images·G·n,)."""
+    return number_rows(numbers.flatten().expand(images, -1), rows)
 
 
 def lay_in_rows(x: Tensor) -> Tensor:

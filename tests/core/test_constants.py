@@ -121,6 +121,14 @@ def test_values_without_tensors_are_few_too(store):
     assert made == [*range(20), 0]
 
 
+def test_what_a_graph_captures_is_not_kept(make, store, monkeypatch):
+    """It is computed when the graph is replayed, and not before."""
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert make(1) is not make(1)
+    assert store.bytes == 0
+
+
 def test_an_emptied_store_holds_nothing(make, store):
     kept = make(1)
     store.empty()

@@ -57,10 +57,11 @@ def check_kept(kept, plan, grid):
 
 
 def check_choosing(plan, stream, method):
+    kept = plan.chosen[:, stream.before : plan.keys_read - stream.after] - stream.before
     if method in DRAWN:
-        check_kept(plan.kept, plan, stream.grid)
+        check_kept(kept, plan, stream.grid)
     # The middle of a cell may lie in the next one, where sides do not divide each other.
-    rows = plan.kept.sort().values
+    rows = kept.sort().values
     assert (rows.diff() > 0).all()
     assert ((rows >= 0) & (rows < stream.grid.tokens)).all()
     assert plan.keys_read == plan.smaller.tokens + stream.others

@@ -87,6 +87,21 @@ def test_of_merging_with_draws_only_their_key_changes(
     check_same(token_merge(unet(model), **inputs), denoise, monkeypatch, drawn=True)
 
 
+def test_downsampling_a_unet_moves_tokens_three_times_a_layer(
+    unet, token_downsample, denoise, monkeypatch
+):
+    """Queries into groups, their keys, and the outputs back: what is drawn was drawn in the steps
+    before, and a fast GPU waits for each operation that is started.
+    """
+    sample = partial(denoise, size=(32, 32), steps=6, cfg=1.0)
+    model = token_downsample(unet("SD15"), local_window="off")
+    *_, call = record_operations(model, sample, monkeypatch)
+    moving = [one.name for one in call if one.place.startswith("tokens.py") and one.results]
+    views = {"flatten", "unflatten", "expand", "reshape"}
+    layers = 3
+    assert [name for name in moving if name not in views] == ["index_select"] * 3 * layers
+
+
 @try_each(DRAWN_DOWNSAMPLE, on_unet="window")
 def test_of_downsampling_with_draws_only_their_place_changes(
     model, inputs, unet, token_downsample, denoise, monkeypatch

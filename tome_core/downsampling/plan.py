@@ -6,7 +6,6 @@ These plans have no way back: all queries stay.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +14,7 @@ from torch import Tensor
 from ..cells import count_tokens, pick_nearest
 from ..constants import constant
 from ..grid import Stream, TokenGrid
-from ..tokens import join_heads, split_heads, take_for_groups, take_tokens
+from ..tokens import join_heads, split_heads, take_for_groups
 from .settings import DownsampleMethod
 
 
@@ -23,17 +22,13 @@ from .settings import DownsampleMethod
 class ChoosingPlan:
     """One token of each cell is kept, and all tokens that are not of the picture.
 
-    smaller: the grid of the kept tokens. kept: (G, m) int64, their numbers within the picture, for
-    each query group.
+    A plan is kept for later calls. smaller: the grid of the kept tokens. chosen: (G, M) int64, the
+    numbers of all tokens that each query group reads.
     """
 
     stream: Stream
     smaller: TokenGrid
-    kept: Tensor
-
-    @cached_property
-    def chosen(self) -> Tensor:
-        return self.stream.extend_numbers(self.kept, self.stream.length)
+    chosen: Tensor
 
     @property
     def keys_read(self) -> int:
@@ -47,10 +42,10 @@ class ChoosingPlan:
     def sizes(self) -> Tensor | None:
         if not self.stream.others:
             return None  # the published method: all keys weigh alike
-        return size_keys(self.stream, self.smaller, self.kept.device)
+        return size_keys(self.stream, self.smaller, self.chosen.device)
 
     def choose(self, x: Tensor) -> Tensor:
-        return take_tokens(x, self.chosen) if self.groups == 1 else take_for_groups(x, self.chosen)
+        return take_for_groups(x, self.chosen)
 
     merge = choose
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from ..cells import pick_nearest
 from ..constants import constant
 from ..draws import Draws
-from ..grid import TokenGrid
+from ..grid import Stream, TokenGrid
 from ..layer import MOST_GROUPS, Layer
 from ..plan import Plan, Skipped
 from ..windows import WindowPlan, plan_windows
 from .plan import ChoosingPlan, InterpolationPlan
 from .query_groups import choose_for_groups
-from .settings import DRAWN, DownsampleSettings
+from .settings import DRAWN, DownsampleMethod, DownsampleSettings
 
 
 def plan_downsampling(
@@ -26,11 +28,19 @@ def plan_downsampling(
     if settings.method in DRAWN:
         most_groups = MOST_GROUPS if settings.groups_queries else 1
         return choose_for_groups(stream, smaller, draws, most_groups)
-    centred = settings.method != "nearest"
-    nearest = pick_nearest(stream.grid, smaller, layer.device, centred=centred)[None]
-    if settings.method in ("nearest-exact", "nearest"):
-        return ChoosingPlan(stream, smaller, nearest)
-    return InterpolationPlan(stream, smaller, nearest, settings.method)
+    return _resample(stream, smaller, layer.device, settings.method)
+
+
+@constant
+def _resample(
+    stream: Stream, smaller: TokenGrid, device: torch.device, method: DownsampleMethod
+) -> ChoosingPlan:
+    centred = method != "nearest"
+    nearest = pick_nearest(stream.grid, smaller, device, centred=centred)[None]
+    chosen = stream.extend_numbers(nearest, stream.length)
+    if method in ("nearest-exact", "nearest"):
+        return ChoosingPlan(stream, smaller, chosen)
+    return InterpolationPlan(stream, smaller, chosen, method)
 
 
 def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:

@@ -15,11 +15,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ..cells import list_cells
+from ..cells import Cells, list_cells
 from ..constants import constant
 from ..draws import Draws
 from ..grid import Stream, TokenGrid
-from ..tokens import join_heads, number_between, split_heads, take_for_groups, take_tokens
+from ..tokens import join_heads, number_between, split_heads, take_for_groups
 from .plan import ChoosingPlan
 
 
@@ -51,7 +51,7 @@ class QueryGroups(Protocol):
 class NumberedGroups:
     """Groups of any queries. Some are in two groups where G does not divide L.
 
-    order: (G, Q) int64, the queries of each group. places: (L,) int64, where query n is in the
+    order: (G, Q) int64, the queries of each group. places: (1, L) int64, where query n is in the
     flattened ``order``.
     """
 
@@ -72,8 +72,7 @@ class NumberedGroups:
     def join(self, y: Tensor) -> Tensor:
         if y.ndim == 4:  # groups of heads that are apart could be put together by a copy alone
             return split_heads(self.join(join_heads(y)), y.shape[1])
-        grouped = y.unflatten(0, (-1, self.groups)).movedim(1, -3)  # (B, ..., G, Q, C)
-        return take_tokens(grouped.flatten(-3, -2), self.places[None])
+        return take_for_groups(y.reshape(-1, self.order.numel(), y.shape[2]), self.places)
 
     def split_mask(self, mask: Tensor) -> Tensor:
         return _split_mask(mask, self.order)
@@ -151,7 +150,7 @@ def _cut(picture: Tensor, groups: int, before: int, after: int) -> NumberedGroup
     places = torch.empty(queries, dtype=torch.int64, device=device)
     for each, found in zip(numbers, first, strict=True):
         places.scatter_(0, each, found.flatten()[: len(each)])
-    return NumberedGroups(order, places)
+    return NumberedGroups(order, places[None])
 
 
 def _deal(numbers: Tensor, groups: int) -> Tensor:
@@ -166,5 +165,11 @@ def choose_for_groups(stream: Stream, smaller: TokenGrid, draws: Draws, most: in
     There are at most ``most`` groups, and together they read no more keys than there are tokens.
     """
     groups = min(most, stream.length // (smaller.tokens + stream.others))
-    kept = list_cells(stream.grid, smaller, groups, draws.device).draw(draws)
-    return ChoosingPlan(stream, smaller, kept)
+    cells = list_cells(stream.grid, smaller, groups, draws.device)
+    return _choose(stream, smaller, cells, cells.find_turn(draws))
+
+
+@constant
+def _choose(stream: Stream, smaller: TokenGrid, cells: Cells, draws: Draws) -> ChoosingPlan:
+    chosen = stream.extend_numbers(cells.draw(draws), stream.length)
+    return ChoosingPlan(stream, smaller, chosen)
