@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, prod
 
 import torch
@@ -63,12 +63,12 @@ class Cells:
         early.)
         """
         rows = self.longest + len(self.times) - 1
-        tokens = self.tokens.narrow(0, draws.index % self.longest, rows)
+        tokens = self.tokens.narrow(0, self.find_turn(draws).index, rows)
         return tokens.gather(0, _draw_first(self, draws.identity, draws.device))
 
     def find_turn(self, draws: Draws) -> Draws:
-        """Those of one cycle that ``draw`` makes the same of."""
-        return replace(draws, index=draws.index % self.longest)
+        """The draws of the first cycle for which ``draw`` gives the same tokens."""
+        return Draws(draws.identity, draws.device, draws.index % self.longest)
 
     def draw_once(self, draws: Draws) -> Tensor:
         """A random token of each cell, with draws that are others for each index. (M,) int64."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 from collections.abc import Sequence
-from fnmatch import filter
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +114,10 @@ def choose(variants: list[PictureVariant], names: list[str] | None) -> list[Pict
         return variants
     known = [variant.name for variant in variants]
     for name in names:
-        if not filter(known, name):
+        if not fnmatch.filter(known, name):
             listed = "; ".join(known)
             raise RuntimeError(f"--only is {name!r}, expected one or several of: {listed}")
-    fitting = {one for name in names for one in filter(known, name)}
+    fitting = {one for name in names for one in fnmatch.filter(known, name)}
     return [variant for variant in variants if variant.name in fitting]
 
 

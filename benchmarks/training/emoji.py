@@ -54,8 +54,8 @@ PHOTOGRAPHS = {
     "grass": ("grass", (130, 178, 84)),
     "gravel": ("gravel", (214, 206, 192)),
 }
-"""Of ``layouts.SURFACES`` those of scikit-image's and, as they have no colours, what their white
-becomes."""
+"""For each of ``layouts.SURFACES``, the photograph in scikit-image and, as it has no colours, what
+its white becomes."""
 SIDE = 256
 FRAMES = 18
 """So many frames of a clip are kept, evenly spaced. It is a loop."""

@@ -127,5 +127,5 @@ _OF_CPU: dict[str, dict[str, Any]] = {
 ON_CPU = {
     name: replace(recipe, **{"subjects": 36, **_OF_CPU[name]}) for name, recipe in ON_GPU.items()
 }
-"""A core computes in an hour what an H100 does in some seconds: fewer subjects are learned by
-narrower models, and more of the time goes to few tokens."""
+"""A processor is far slower: narrower models learn fewer subjects, and more of the time goes to few
+tokens."""

@@ -75,23 +75,24 @@ def to_api(workflow: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return convert_ui_to_api(workflow, {name: object_info(name) for name in types})
 
 
-def list_inputs(name: str) -> dict[str, tuple[Any, ...]]:
-    """Input specifications (type, options) by name, in the order of the schema."""
+def list_inputs(name: str, given: dict[str, Any] | None = None) -> dict[str, tuple[Any, ...]]:
+    """Input specifications (type, options) by name, in the order of the schema.
+
+    given: values. Those that stand below a choice among them are last, as ComfyUI's SaveVideo has
+    some from 0.33 on.
+    """
     sections = object_info(name)["input"]
-    return {**sections.get("required", {}), **sections.get("optional", {})}
-
-
-def list_inputs_of_choices(name: str, given: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Those that stand below a choice, as ComfyUI's SaveVideo has some from 0.33 on."""
-    return {
+    inputs = {**sections.get("required", {}), **sections.get("optional", {})}
+    below_choices = {
         f"{choice}.{below}": spec
-        for choice, (kind, *about) in list_inputs(name).items()
+        for choice, (kind, *about) in inputs.items()
         if kind == "COMFY_DYNAMICCOMBO_V3"
         for option in about[0]["options"]
-        if option["key"] == given.get(choice)
+        if option["key"] == (given or {}).get(choice)
         for section in option["inputs"].values()
         for below, spec in section.items()
     }
+    return inputs | below_choices
 
 
 def list_optional(name: str) -> set[str]:
@@ -156,7 +157,7 @@ def test_every_link_input_of_the_schema_is_connected(path: Path) -> None:
     api = to_api(graph.load(path))
     for node in api.values():
         kind, given = node["class_type"], set(node["inputs"])
-        known = {*list_inputs(kind), *list_inputs_of_choices(kind, node["inputs"])}
+        known = set(list_inputs(kind, node["inputs"]))
         assert known - given <= list_optional(kind), kind
         assert given <= known, kind
         for name, value in node["inputs"].items():
@@ -169,8 +170,7 @@ def test_values_fit_the_schema(path: Path) -> None:
     workflow = graph.load(path)
     files = {file["name"] for node in workflow["nodes"] for file in list_model_files(node)}
     for node in to_api(workflow).values():
-        kind = node["class_type"]
-        specs = list_inputs(kind) | list_inputs_of_choices(kind, node["inputs"])
+        specs = list_inputs(node["class_type"], node["inputs"])
         for name, value in node["inputs"].items():
             if not isinstance(value, list) and value not in files:
                 check_value(specs[name], value)
