@@ -1,5 +1,5 @@
-"""Scenes as the models see them, kept for some steps: to encode each takes as long as to train on
-it.
+"""Scenes as the models see them, kept for some steps: to make one takes as long as to train on it
+once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from .captions import Captions
 from .composing import compose
 from .library import Library
 
-REUSE = 4
+REUSE = 16
 """A scene is seen about so often, each time with other noise."""
+KEPT = 8
+"""The pool has so many batches, so that the same scenes seldom meet."""
 WITHOUT_CAPTION = 0.1
 AT_ONCE = 2**25
 """Scenes of so many pixels are composed at once."""
@@ -58,7 +60,7 @@ class Pool:
         self.nothing = source.captions.encode_nothing()
         most = AT_ONCE // (4 * source.frames * (tokens * autoencoder.PIXELS_PER_TOKEN) ** 2)
         self.at_once = max(1, min(batch, most))
-        made = [self._make() for _ in range(-(-2 * batch // self.at_once))]
+        made = [self._make() for _ in range(-(-KEPT * batch // self.at_once))]
         self.latents, self.prompts = (torch.cat(one) for one in zip(*made, strict=True))
         self.due, self.oldest = 0.0, 0
 
