@@ -123,8 +123,6 @@ _OF_CPU: dict[str, dict[str, Any]] = {
     },
     "flux-4-steps": {"shape": _NARROW_FLUX, "stages": (Stage(64, 2, 1.0),)},
 }
-ON_CPU = {
-    name: replace(recipe, subjects=16, **_OF_CPU[name]) for name, recipe in ON_GPU.items()
-}
+ON_CPU = {name: replace(recipe, subjects=16, **_OF_CPU[name]) for name, recipe in ON_GPU.items()}
 """A processor is far slower: narrower models learn fewer subjects, and more of the time goes to few
 tokens."""
