@@ -50,9 +50,9 @@ def attend_to_blocks(
         else:
             of_keys = _load_keys(k, number, PADDED, 0, PADDED, PADDED)
             step = tl.load(steps + number)
-        values = _load_keys(v, number, v_token, 0, width, CHANNELS)
-        if PARTS == 2:
-            others = _load_keys(v, number, v_token, width, width, CHANNELS)
+        if PARTS == 1:
+            values = _load_keys(v, number, v_token, 0, width, CHANNELS)
+        present = number
         # Those of the next block, so that its keys need not wait for them.
         start = tl.load(starts + tl.minimum(block + 1, blocks - 1))
         number = _load_numbers(numbers, last, start, place)
@@ -64,9 +64,12 @@ def attend_to_blocks(
         shares = tl.math.exp2(scores - higher[:, None])
         before = tl.math.exp2(highest - higher)
         total = total * before + tl.sum(shares, 1)
-        mean = _add(mean * before[:, None], shares, values, largest)
+        # Triton loads both halves ahead as well, but in this order it needs fewer registers.
         if PARTS == 2:
-            second = _add(second * before[:, None], shares, others, largest)
+            values = _load_keys(v, present, v_token, width, width, CHANNELS)
+            second = _add(second * before[:, None], shares, values, largest)
+            values = _load_keys(v, present, v_token, 0, width, CHANNELS)
+        mean = _add(mean * before[:, None], shares, values, largest)
         highest = higher
     log = highest + tl.math.log2(total)
     if largest is not None:

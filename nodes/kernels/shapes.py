@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ...tome_core.gpus import find_capability, is_geforce
+from ...tome_core.gpus import OF_GEFORCE, find_capability
 from ...tome_core.layer import Precision
 
 WIDE_PRODUCTS = (9, 10)
@@ -35,7 +35,8 @@ class Shape:
         warps: of a block.
         parts: into which the channels of values are split, each with a product of its own.
         half_sums: whether the values of a block are summed in half precision, before they are added
-            to sums of single precision.
+            to sums of single precision. On GeForce this is twice as fast. Other cards of the same
+            capabilities are as fast, and run out of registers without.
     """
 
     queries: int = 64
@@ -52,8 +53,7 @@ fastest of several choices on an H100."""
 
 IN_HALVES, IN_HALVES_OF_INT8 = Shape(keys=32, stages=3, parts=2), Shape(parts=2)
 """With 64 keys and two stages there are fewer instructions for each key, but Triton 3.6 spills
-registers where keys are of half precision; or where the logs of sums are asked for, too, and all
-sums are of single precision."""
+registers where keys are of half precision."""
 
 
 def choose_shape(
@@ -61,17 +61,16 @@ def choose_shape(
     channels: int,
     in_order: bool = False,
     precision: Precision = "exact",
-    has_logs: bool = False,
 ) -> Shape:
     """How an attention kernel is compiled for heads of so many channels.
 
-    in_order: whether all queries read all keys. has_logs: whether it gives the logs of sums.
+    in_order: whether all queries read all keys.
     """
     rounds = precision == "int8"
-    half_sums = rounds and is_geforce(device)
+    half_sums = rounds and find_capability(device) in OF_GEFORCE
     shape = OF_ALL if in_order else OF_TILES
     if channels > Shape.queries and not _has_wide_products(device):
-        shape = IN_HALVES_OF_INT8 if rounds and (half_sums or not has_logs) else IN_HALVES
+        shape = IN_HALVES_OF_INT8 if rounds else IN_HALVES
     return replace(shape, half_sums=half_sums)
 
 

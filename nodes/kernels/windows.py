@@ -38,16 +38,13 @@ def attend(
     """
     assert mask is None
     out, geometry = make_output(q), plan.geometry
-    shape, of_near = (
-        choose_shape(q.device, q.shape[3], precision=plan.precision, has_logs=has_logs)
-        for has_logs in (False, True)
-    )
+    shape = choose_shape(q.device, q.shape[3], precision=plan.precision)
     rounds = plan.precision == "int8"
     tensors = q, round_keys(k, v, shape.half_sums) if rounds else KeysAndValues(k, v)
     if plan.merged:
         out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
-        near = list_near_blocks(geometry, of_near.keys)
-        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, of_near)
+        near = list_near_blocks(geometry, shape.keys)
+        attend_tiles(out, out_logs, *tensors, geometry.owned, plan.read, near, scale, shape)
         _attend_merged(out, out_logs, *tensors, plan, plan.merged, scale, shape)
     else:
         blocks = list_picture_blocks(geometry, shape.keys)

@@ -74,7 +74,7 @@ def test_kernels_compile_as_they_are_meant_to(capability, tmp_path, request):
     made = compile_kernels(tmp_path, cases, capability)
     # Of merged queries, near and far keys, and the queries that are not of the picture. Of merging,
     # comparing, numbering and averaging tokens. In INT8 keys are rounded before.
-    in_int8 = 4 * 2 + 4 * 4
+    in_int8 = 3 * 2 + 3 * 4
     assert len(made) == (6 + 3 * 3 + 3 + 1 + in_int8 if is_long else 3 + 3 + 4)
     for each in made:
         if capability != HOPPER:

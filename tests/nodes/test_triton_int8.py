@@ -76,7 +76,7 @@ def test_windows_of_half_precision_are_those_of_the_emulation(windows):
 @pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings(ratio=0.6)], ids=str)
 def test_sums_of_half_precision_round_and_do_not_overflow(size, settings, windows, monkeypatch):
     """As a GeForce makes them, of values that half precision may not hold."""
-    monkeypatch.setattr(shapes, "is_geforce", lambda device: True)
+    monkeypatch.setattr(shapes, "find_capability", lambda device: (8, 6))
     plan = make_plan(TokenGrid(12, 14), 7, settings, 1)
     q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 32)
     given = plan, q, k, v * size, None, 0.2

@@ -127,21 +127,16 @@ CASES = {
     "windows 40": partial(attend_windows, torch.float16, 40, False),
     "merged 40": partial(attend_windows, torch.float16, 40, True),
     **{
-        f"int8 {'merged ' * merges}{channels}{kind}": partial(
+        f"int8 {'merged ' * merges}{channels}": partial(
             attend_windows, dtype, channels, merges, precision="int8"
         )
         for channels, dtype in ((128, torch.bfloat16), (64, torch.float16), (40, torch.float16))
         for merges in (False, True)
-        for kind in ("", " professional")
-        if channels == 128 or not kind
     },
     "merging": merge_tokens,
     "queries": merge_queries,
 }
 """The number is how many channels a head has."""
-
-GEFORCE = 86, 89, 120
-"""There are cards of GeForce of these capabilities. For others a case is named "professional"."""
 
 SIDES = 64, 48
 """Of pictures in tokens: no other code is made for the second one."""
@@ -169,10 +164,7 @@ def main(cases: str, *capabilities: str) -> None:
         driver.set_active(Driver(capability))
         found = divmod(capability, 10)
         vars(shapes)["find_capability"] = lambda device, found=found: found
-        of_geforce = capability in GEFORCE
         for case in CASES if cases == "all" else cases.split(","):
-            is_geforce = of_geforce and "professional" not in case
-            vars(shapes)["is_geforce"] = lambda device, is_geforce=is_geforce: is_geforce
             for side in SIDES:
                 CASES[case](side)
             for kernel in made.values():
