@@ -12,7 +12,7 @@ from .. import markdown
 from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES
 from .results import Case, Results
 from .summary import Row, compare
-from .windows import WINDOWS_2, WINDOWS_3, WINDOWS_4, WINDOWS_MERGE
+from .windows import WINDOWS_2, WINDOWS_4, WINDOWS_MERGE
 
 RESULTS = Path(__file__).absolute().parent / "results"
 GPU, PROCESSOR = "nvidia-h200", "amd-epyc"
@@ -67,7 +67,6 @@ class Table:
     part: str
     shapes: Sequence[Shape]
     lines: Sequence[Line]
-    memory: bool = False
 
     def write(self, results: Mapping[str, Results]) -> str:
         measured = results[self.machine].cases
@@ -75,23 +74,19 @@ class Table:
         on_gpu = self.machine == GPU
         rows = [
             ["unpatched", *(_tell_seconds(case) for _, case in cases)],
-            *(
-                [line.name, *(tell(line, *one, on_gpu, self.memory) for one in cases)]
-                for line in self.lines
-            ),
+            *([line.name, *(tell(line, *one, on_gpu) for one in cases)] for line in self.lines),
         ]
         return markdown.write_table([self.title, *(shape.name for shape in self.shapes)], rows)
 
 
-def tell(line: Line, shape: Shape, case: Case | None, on_gpu: bool, memory: bool = False) -> str:
-    """The speed-up, and the peak of memory where that is asked for; empty: it was not measured."""
+def tell(line: Line, shape: Shape, case: Case | None, on_gpu: bool) -> str:
+    """The speed-up; empty: it was not measured."""
     row = line.find(case) if case else None
     if row is None or case is None:
         return ""
     if on_gpu and not pays(line, shape, case):
         return "not reduced"
-    peak = f" ({row.peak:.2f})" if memory and row.peak is not None else ""
-    return f"{row.speedup.median:.2f}x{peak}"
+    return f"{row.speedup.median:.2f}x"
 
 
 def pays(line: Line, shape: Shape, case: Case) -> bool:
@@ -136,7 +131,6 @@ OF_UNETS = (
 OF_TRANSFORMERS = (
     Line(DOWNSAMPLING, "ours", WINDOWS_2.name, "downsampling"),
     Line("its limit", "limit", WINDOWS_2.name),
-    Line("Token Downsample ×3", "ours", WINDOWS_3.name, "downsampling"),
     Line("Token Downsample ×4", "ours", WINDOWS_4.name, "downsampling"),
     Line(MERGING, "ours", WINDOWS_MERGE.name, "merging"),
     Line("its limit", "limit", WINDOWS_MERGE.name),
@@ -144,7 +138,6 @@ OF_TRANSFORMERS = (
 TABLES = (
     Table("GPU, whole UNets", GPU, "unet", UNETS, OF_UNETS),
     Table("GPU, blocks of transformers", GPU, "transformer", TRANSFORMERS, OF_TRANSFORMERS),
-    Table("GPU, attention", GPU, "transformer attention", TRANSFORMERS, OF_TRANSFORMERS, True),
     Table("Processor, whole UNets", PROCESSOR, "unet", UNETS[:3], OF_UNETS),
 )
 """Of docs/speed.md."""
