@@ -43,12 +43,14 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
 
 
 def _times(options: argparse.Namespace, console: Console) -> None:
+    from . import places, plots
     from .equal_time import write_tables
     from .rivals_table import write_rivals
 
     document = loading.ROOT / "docs" / "quality.md"
     text = document.read_text(encoding="utf-8")
-    tables = write_tables(Results.read(options.speed).cases)
+    cases = Results.read(options.speed).cases
+    tables = write_tables(cases)
     if not tables:
         raise RuntimeError(
             f"--speed is {options.speed}, where no shape of the document was timed; "
@@ -58,3 +60,4 @@ def _times(options: argparse.Namespace, console: Console) -> None:
         console.print(table, soft_wrap=True, highlight=False, markup=False)
         text = replace_table(text, table, known_by=2)
     document.write_text(text, encoding="utf-8")
+    plots.draw(plots.list_panels(cases), places.PLOTS)

@@ -7,6 +7,7 @@ from pathlib import Path
 RESULTS = Path(__file__).absolute().parent / "results"
 SPEED_RESULTS = RESULTS.parents[1] / "speed" / "results" / "nvidia-h200"
 """The times of full-width models are here."""
+PLOTS = RESULTS.parents[2] / "docs" / "images" / "quality.png"
 
 CLIP_FRAMES = 9
 """This is ``trained.motion.FRAMES``, which is not to be imported for a folder's name."""

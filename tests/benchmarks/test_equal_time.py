@@ -20,7 +20,8 @@ from benchmarks.quality.equal_time import (
 )
 from benchmarks.quality.measure import choose
 from benchmarks.quality.options import parse
-from benchmarks.quality.places import SPEED_RESULTS, find_results
+from benchmarks.quality.places import PLOTS, SPEED_RESULTS, find_results
+from benchmarks.quality.plots import DRAWN, list_panels, mark, read_mark
 from benchmarks.quality.regimes import FOUR_STEPS, Regime
 from benchmarks.quality.report import Report, VariantReport
 from benchmarks.quality.rivals_table import write_rivals
@@ -121,6 +122,12 @@ def test_the_document_has_the_tables_of_the_results() -> None:
     tables = write_tables(Results.read(SPEED_RESULTS).cases)
     assert len(tables) == len(SHAPES)
     assert all(table in document for table in [*tables, write_rivals()])
+
+
+def test_the_plots_show_the_results() -> None:
+    panels = list_panels(Results.read(SPEED_RESULTS).cases)
+    assert [len(panel.points) > 2 for panel in panels] == [True] * len(DRAWN)
+    assert read_mark(PLOTS) == mark(panels)
 
 
 def test_a_folder_without_timed_shapes_is_refused(
