@@ -115,7 +115,7 @@ _OF_CPU: dict[str, dict[str, Any]] = {
     "unet": {"stages": (Stage(16, 16, 0.25), Stage(32, 8, 0.19), Stage(64, 3, 0.56))},
     "flux": {
         "shape": _NARROW_FLUX,
-        "stages": (Stage(16, 16, 0.35), Stage(32, 6, 0.3), Stage(64, 2, 0.35)),
+        "stages": (Stage(16, 16, 0.35), Stage(32, 6, 0.2), Stage(64, 2, 0.45)),
     },
     "wan": {
         "shape": WanShape(3, 4, CHANNELS),
