@@ -80,6 +80,13 @@ def find_capability(device: torch.device) -> tuple[int, int]:
 
 
 @constant
+def is_geforce(device: torch.device) -> bool:
+    """On such a GPU products with sums of single precision take twice as long as with half."""
+    of_gpu = read_gpu(device)
+    return of_gpu is not None and _is_geforce(of_gpu)
+
+
+@constant
 def compare_with_h100(device: torch.device) -> float:
     """What a GPU computes, as a share of what an NVIDIA H100 does."""
     of_gpu = read_gpu(device)
@@ -97,6 +104,10 @@ def _find_share(of_gpu: Any) -> float:
     named = [OF_NAME[word] for word in re.split(r"[ -]", of_gpu.name) if word in OF_NAME]
     if named:
         return named[0]
-    if "GeForce" in of_gpu.name and capability in OF_GEFORCE:
+    if _is_geforce(of_gpu) and capability in OF_GEFORCE:
         return OF_GEFORCE[capability]
     return OF_PROCESSOR.get(capability, OF_OTHERS)
+
+
+def _is_geforce(of_gpu: Any) -> bool:
+    return "GeForce" in of_gpu.name

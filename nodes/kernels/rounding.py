@@ -1,4 +1,7 @@
-"""Keys and values as our attention kernel reads them: as they are, or keys rounded to 8 bits."""
+"""Keys and values as our attention kernel reads them.
+
+They are as they are; or keys are rounded to 8 bits, and values scaled for sums of half precision.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch import Tensor
 
 from ...tome_core.windows.int8 import average_keys
 from . import rounding_triton
-from .shapes import count_in_units
+from .shapes import Shape, count_in_units
 
 LEAST_CHANNELS = 32
 """A product of 8 bits takes so many channels at once."""
@@ -38,6 +41,46 @@ class KeysAndValues:
     largest: Tensor | None = None
 
 
+def read(k: Tensor, v: Tensor, shape: Shape, rounds: bool = False) -> KeysAndValues:
+    """What a kernel of this shape reads of k and v, (B, G, N, D).
+
+    rounds: whether keys are rounded.
+    """
+    if rounds:
+        return round_keys(k, v, shape.half_sums)
+    if shape.half_sums:
+        scaled, largest = scale_values(v)
+        return KeysAndValues(k, scaled, largest=largest)
+    return KeysAndValues(k, v)
+
+
+def scale_values(v: Tensor) -> tuple[Tensor, Tensor]:
+    """Values in units, and the largest one, as in ``KeysAndValues``; by two kernels."""
+    images, heads, tokens, channels = v.shape
+    scaled, largest = _make_scaled(v)
+    unit, strides = count_in_units(*v.stride()[:3])
+    with torch.cuda.device_of(v):
+        rounding_triton.scale_values[triton.cdiv(tokens, ROWS), heads, images](
+            scaled,
+            v,
+            largest,
+            *strides,
+            tokens,
+            UNIT=unit,
+            CHANNELS=channels,
+            PADDED=triton.next_power_of_2(channels),
+            ROWS=ROWS,
+            enable_fp_fusion=False,
+        )
+    return scaled, largest
+
+
+def _make_scaled(v: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for values in units, and the largest value of each head."""
+    largest = torch.linalg.vector_norm(v, ord=inf, dim=(2, 3), dtype=torch.float32)
+    return v.new_empty(v.shape, dtype=torch.float16), largest
+
+
 def round_keys(k: Tensor, v: Tensor, half_sums: bool = False) -> KeysAndValues:
     """By one kernel, after PyTorch's for the mean and for the largest value.
 
@@ -47,10 +90,7 @@ def round_keys(k: Tensor, v: Tensor, half_sums: bool = False) -> KeysAndValues:
     padded = max(LEAST_CHANNELS, triton.next_power_of_2(channels))
     numbers = k.new_empty(images, heads, tokens, padded, dtype=torch.int8)
     steps = k.new_empty(images, heads, tokens, dtype=torch.float32)
-    scaled = largest = None
-    if half_sums:
-        scaled = v.new_empty(v.shape, dtype=torch.float16)
-        largest = torch.linalg.vector_norm(v, ord=inf, dim=(2, 3), dtype=torch.float32)
+    scaled, largest = _make_scaled(v) if half_sums else (None, None)
     mean = average_keys(k).contiguous()
     unit, strides = count_in_units(*k.stride()[:3], *v.stride()[:3])
     with torch.cuda.device_of(k):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ...tome_core.gpus import OF_GEFORCE, find_capability
+from ...tome_core.gpus import OF_GEFORCE, find_capability, is_geforce
 from ...tome_core.layer import Precision
 
 WIDE_PRODUCTS = (9, 10)
@@ -35,8 +35,8 @@ class Shape:
         warps: of a block.
         parts: into which the channels of values are split, each with a product of its own.
         half_sums: whether the values of a block are summed in half precision, before they are added
-            to sums of single precision. On GeForce this is twice as fast. Other cards of the same
-            capabilities are as fast, and run out of registers without.
+            to sums of single precision. On GeForce this is twice as fast. With INT8, other cards of
+            the same capabilities are as fast, and run out of registers without.
     """
 
     queries: int = 64
@@ -67,7 +67,7 @@ def choose_shape(
     in_order: whether all queries read all keys.
     """
     rounds = precision == "int8"
-    half_sums = rounds and find_capability(device) in OF_GEFORCE
+    half_sums = is_geforce(device) or (rounds and find_capability(device) in OF_GEFORCE)
     shape = OF_ALL if in_order else OF_TILES
     if channels > Shape.queries and not _has_wide_products(device):
         shape = IN_HALVES_OF_INT8 if rounds else IN_HALVES

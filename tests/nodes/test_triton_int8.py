@@ -34,7 +34,7 @@ def test_keys_are_rounded_as_in_the_emulation_to_the_bit(dtype, windows):
     k = (torch.randn(2, 70, 3, 40) * torch.logspace(-3, 3, 70)[:, None, None] + 5).to(dtype)
     k = k.transpose(1, 2)
     k[0, 0] = k[0, 0, :1]
-    found = windows.round_keys(k, k)
+    found = windows.rounding.round_keys(k, k)
     numbers, steps = round_rows(k.float() - average_keys(k))
     assert torch.equal(found.k[..., :40], numbers)
     assert torch.equal(found.steps, steps[..., 0])
@@ -74,11 +74,35 @@ def test_windows_of_half_precision_are_those_of_the_emulation(windows):
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("settings", [DownsampleSettings(), MergeSettings(ratio=0.6)], ids=str)
-def test_sums_of_half_precision_round_and_do_not_overflow(size, settings, windows, monkeypatch):
+@pytest.mark.parametrize("precision", ["exact", "int8"])
+def test_sums_of_half_precision_round_and_do_not_overflow(
+    precision, size, settings, windows, monkeypatch
+):
     """As a GeForce makes them, of values that half precision may not hold."""
-    monkeypatch.setattr(shapes, "find_capability", lambda device: (8, 6))
-    plan = make_plan(TokenGrid(12, 14), 7, settings, 1)
+    plan = replace(make_plan(TokenGrid(12, 14), 7, settings, 1), precision=precision)
     q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 32)
     given = plan, q, k, v * size, None, 0.2
-    found, expected = windows.attend(*given), attend_in_int8(*given)
-    assert (found - expected).norm() / expected.norm() < 2**-9
+    expected = windows.attend(*given)
+    monkeypatch.setattr(shapes, "is_geforce", lambda device: True)
+    found = windows.attend(*given)
+    assert 0 < (found - expected).norm() / expected.norm() < 2**-9
+
+
+def test_other_cards_of_a_geforce_s_generation_sum_so_with_int8_alone(monkeypatch):
+    """An RTX 6000 Ada, for example."""
+    monkeypatch.setattr(shapes, "find_capability", lambda device: (8, 9))
+    exact, in_int8 = (
+        shapes.choose_shape(torch.device("cpu"), 128, precision=precision)
+        for precision in ("exact", "int8")
+    )
+    assert (exact.half_sums, in_int8.half_sums) == (False, True)
+
+
+def test_weighed_keys_are_summed_in_half_precision_on_a_geforce(monkeypatch):
+    weighed_keys = load_kernel("weighed_keys")
+    q, (k, v) = torch.randn(1, 2, 70, 40), torch.randn(2, 1, 2, 33, 40)
+    given = q, k, 1e6 * v, torch.arange(33)[None] % 4 + 1, 0.2
+    expected = weighed_keys.attend_weighed(*given)
+    monkeypatch.setattr(shapes, "is_geforce", lambda device: True)
+    found = weighed_keys.attend_weighed(*given)
+    assert 0 < (found - expected).norm() / expected.norm() < 2**-9

@@ -29,7 +29,7 @@ KERNELS = {
     "attention_triton": ("attend", "attend_merged"),
     "merging_triton": ("find_nearest", "number_slots", "average_slots"),
     "queries": ("merge_strips",),
-    "rounding_triton": ("round_keys",),
+    "rounding_triton": ("round_keys", "scale_values"),
 }
 
 
@@ -120,6 +120,7 @@ CASES = {
     "windows 128": partial(attend_windows, torch.bfloat16, 128, False),
     "merged 128": partial(attend_windows, torch.bfloat16, 128, True),
     "weighed 128": partial(attend_weighed, 128),
+    "windows 128 professional": partial(attend_windows, torch.bfloat16, 128, False),
     "windows 120": partial(attend_windows, torch.bfloat16, 120, False),
     "windows 64": partial(attend_windows, torch.float16, 64, False),
     "merged 64": partial(attend_windows, torch.float16, 64, True),
@@ -137,6 +138,9 @@ CASES = {
     "queries": merge_queries,
 }
 """The number is how many channels a head has."""
+
+GEFORCE = 86, 89, 120
+"""There are cards of GeForce of these capabilities. For others a case is named "professional"."""
 
 SIDES = 64, 48
 """Of pictures in tokens: no other code is made for the second one."""
@@ -165,6 +169,8 @@ def main(cases: str, *capabilities: str) -> None:
         found = divmod(capability, 10)
         vars(shapes)["find_capability"] = lambda device, found=found: found
         for case in CASES if cases == "all" else cases.split(","):
+            is_geforce = capability in GEFORCE and "professional" not in case
+            vars(shapes)["is_geforce"] = lambda device, is_geforce=is_geforce: is_geforce
             for side in SIDES:
                 CASES[case](side)
             for kernel in made.values():
