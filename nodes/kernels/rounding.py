@@ -24,7 +24,7 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class KeysAndValues:
-    """What attention reads, and what it needs where keys are rounded: nothing where they are not.
+    """What attention reads, and what it needs where keys are rounded or values scaled.
 
     Args:
         k, v: (B, G, N, D), channels follow each other. Rounded keys are (B, G, N, P) int8, with
@@ -41,60 +41,27 @@ class KeysAndValues:
     largest: Tensor | None = None
 
 
-def read(k: Tensor, v: Tensor, shape: Shape, rounds: bool = False) -> KeysAndValues:
+def round_and_scale(k: Tensor, v: Tensor, shape: Shape, rounds: bool = False) -> KeysAndValues:
     """What a kernel of this shape reads of k and v, (B, G, N, D).
 
-    rounds: whether keys are rounded.
+    By one kernel, after PyTorch's for the mean of keys and for the largest value; by none where
+    both are read as they are. rounds: whether keys are rounded.
     """
-    if rounds:
-        return round_keys(k, v, shape.half_sums)
-    if shape.half_sums:
-        scaled, largest = scale_values(v)
-        return KeysAndValues(k, scaled, largest=largest)
-    return KeysAndValues(k, v)
-
-
-def scale_values(v: Tensor) -> tuple[Tensor, Tensor]:
-    """Values in units, and the largest one, as in ``KeysAndValues``; by two kernels."""
-    images, heads, tokens, channels = v.shape
-    scaled, largest = _make_scaled(v)
-    unit, strides = count_in_units(*v.stride()[:3])
-    with torch.cuda.device_of(v):
-        rounding_triton.scale_values[triton.cdiv(tokens, ROWS), heads, images](
-            scaled,
-            v,
-            largest,
-            *strides,
-            tokens,
-            UNIT=unit,
-            CHANNELS=channels,
-            PADDED=triton.next_power_of_2(channels),
-            ROWS=ROWS,
-            enable_fp_fusion=False,
-        )
-    return scaled, largest
-
-
-def _make_scaled(v: Tensor) -> tuple[Tensor, Tensor]:
-    """Room for values in units, and the largest value of each head."""
-    largest = torch.linalg.vector_norm(v, ord=inf, dim=(2, 3), dtype=torch.float32)
-    return v.new_empty(v.shape, dtype=torch.float16), largest
-
-
-def round_keys(k: Tensor, v: Tensor, half_sums: bool = False) -> KeysAndValues:
-    """By one kernel, after PyTorch's for the mean and for the largest value.
-
-    k, v: (B, G, N, D). half_sums: whether values are to be summed in half precision.
-    """
+    if not (rounds or shape.half_sums):
+        return KeysAndValues(k, v)
     images, heads, tokens, channels = k.shape
     padded = max(LEAST_CHANNELS, triton.next_power_of_2(channels))
-    numbers = k.new_empty(images, heads, tokens, padded, dtype=torch.int8)
-    steps = k.new_empty(images, heads, tokens, dtype=torch.float32)
-    scaled, largest = _make_scaled(v) if half_sums else (None, None)
-    mean = average_keys(k).contiguous()
+    numbers = steps = mean = scaled = largest = None
+    if rounds:
+        numbers = k.new_empty(images, heads, tokens, padded, dtype=torch.int8)
+        steps = k.new_empty(images, heads, tokens, dtype=torch.float32)
+        mean = average_keys(k).contiguous()
+    if shape.half_sums:
+        scaled = v.new_empty(v.shape, dtype=torch.float16)
+        largest = torch.linalg.vector_norm(v, ord=inf, dim=(2, 3), dtype=torch.float32)
     unit, strides = count_in_units(*k.stride()[:3], *v.stride()[:3])
     with torch.cuda.device_of(k):
-        rounding_triton.round_keys[triton.cdiv(tokens, ROWS), heads, images](
+        rounding_triton.round_and_scale[triton.cdiv(tokens, ROWS), heads, images](
             numbers,
             steps,
             scaled,
@@ -110,4 +77,5 @@ def round_keys(k: Tensor, v: Tensor, half_sums: bool = False) -> KeysAndValues:
             ROWS=ROWS,
             enable_fp_fusion=False,
         )
-    return KeysAndValues(numbers, v if scaled is None else scaled, steps, mean, largest)
+    keys, values = (k if numbers is None else numbers), (v if scaled is None else scaled)
+    return KeysAndValues(keys, values, steps, mean, largest)

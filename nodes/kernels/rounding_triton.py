@@ -7,8 +7,7 @@ import triton.language as tl
 
 from .key_blocks_triton import find_unit, load_rows, store_rows
 
-OF_VALUES = [f"v_{side}" for side in ("image", "head", "token")] + ["tokens"]
-NOT_SPECIALIZED = [f"k_{side}" for side in ("image", "head", "token")] + OF_VALUES
+NOT_SPECIALIZED = [f"{x}_{side}" for x in "kv" for side in ("image", "head", "token")] + ["tokens"]
 
 LEAST = tl.constexpr(1e-30)
 TO_WHOLE = tl.constexpr(12582912.0)
@@ -24,7 +23,7 @@ def round_rows(x):
 
 
 @triton.jit(do_not_specialize=NOT_SPECIALIZED)
-def round_keys(
+def round_and_scale(
     rounded,
     steps,
     scaled,
@@ -44,64 +43,26 @@ def round_keys(
     PADDED: tl.constexpr,  # noqa: N803
     ROWS: tl.constexpr,  # noqa: N803
 ):
-    """One program: up to ROWS keys of one head of one image, less the mean of all.
+    """One program: up to ROWS keys and values of one head of one image.
 
-    scaled: where to put the values in units, see ``find_unit``; None: nowhere.
+    rounded, steps: where to put the keys, less the mean of all, and what they are to be multiplied
+    by; None: nowhere. scaled: the same for the values in units, see ``find_unit``.
     """
     head, image = tl.program_id(1), tl.program_id(2).to(tl.int64)
     row = image * tl.num_programs(1) + head
-    k += image * k_image * UNIT + head * (k_head * UNIT)
     place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    channel = tl.arange(0, PADDED)
     there = place < tokens
-    of_keys = load_rows(k, place, k_token * UNIT, there, 0, PADDED, CHANNELS).to(tl.float32)
-    of_mean = tl.load(mean + row * CHANNELS + channel, mask=channel < CHANNELS, other=0.0)
-    whole, step = round_rows(of_keys - of_mean[None])
-    at = rounded + row * tokens * PADDED + place[:, None] * PADDED + channel[None]
-    tl.store(at, whole, mask=there[:, None])
-    tl.store(steps + row * tokens + place, step, mask=there)
+    if rounded is not None:
+        k += image * k_image * UNIT + head * (k_head * UNIT)
+        channel = tl.arange(0, PADDED)
+        of_keys = load_rows(k, place, k_token * UNIT, there, 0, PADDED, CHANNELS).to(tl.float32)
+        of_mean = tl.load(mean + row * CHANNELS + channel, mask=channel < CHANNELS, other=0.0)
+        whole, step = round_rows(of_keys - of_mean[None])
+        at = rounded + row * tokens * PADDED + place[:, None] * PADDED + channel[None]
+        tl.store(at, whole, mask=there[:, None])
+        tl.store(steps + row * tokens + place, step, mask=there)
     if scaled is not None:
         v += image * v_image * UNIT + head * (v_head * UNIT)
-        scaled += row * tokens * CHANNELS
-        _scale_rows(scaled, v, v_token * UNIT, largest + row, place, there, CHANNELS, PADDED)
-
-
-@triton.jit(do_not_specialize=OF_VALUES)
-def scale_values(
-    scaled,
-    v,
-    largest,
-    v_image,
-    v_head,
-    v_token,
-    tokens,
-    UNIT: tl.constexpr,  # noqa: N803
-    CHANNELS: tl.constexpr,  # noqa: N803
-    PADDED: tl.constexpr,  # noqa: N803
-    ROWS: tl.constexpr,  # noqa: N803
-):
-    """One program: up to ROWS values of one head of one image, in units."""
-    head, image = tl.program_id(1), tl.program_id(2).to(tl.int64)
-    row = image * tl.num_programs(1) + head
-    v += image * v_image * UNIT + head * (v_head * UNIT)
-    scaled += row * tokens * CHANNELS
-    place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    there = place < tokens
-    _scale_rows(scaled, v, v_token * UNIT, largest + row, place, there, CHANNELS, PADDED)
-
-
-@triton.jit
-def _scale_rows(
-    scaled,
-    v,
-    stride,
-    largest,
-    place,
-    there,
-    CHANNELS: tl.constexpr,  # noqa: N803
-    PADDED: tl.constexpr,  # noqa: N803
-):
-    """Put rows of values in units of one head, see ``find_unit``, one after the other."""
-    values = load_rows(v, place, stride, there, 0, PADDED, CHANNELS).to(tl.float32)
-    values /= find_unit(tl.load(largest))
-    store_rows(scaled, place, CHANNELS, there, values, 0, CHANNELS)
+        values = load_rows(v, place, v_token * UNIT, there, 0, PADDED, CHANNELS).to(tl.float32)
+        values /= find_unit(tl.load(largest + row))
+        store_rows(scaled + row * tokens * CHANNELS, place, CHANNELS, there, values, 0, CHANNELS)

@@ -35,8 +35,8 @@ class Shape:
         warps: of a block.
         parts: into which the channels of values are split, each with a product of its own.
         half_sums: whether the values of a block are summed in half precision, before they are added
-            to sums of single precision. On GeForce this is twice as fast. With INT8, other cards of
-            the same capabilities are as fast, and run out of registers without.
+            to sums of single precision. On GeForce this is twice as fast. Other cards of the same
+            capabilities do so with INT8, where sums of single precision take too many registers.
     """
 
     queries: int = 64

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from ...tome_core.attention import attend_weighed_densely
 from ...tome_core.constants import constant
-from . import rounding
 from .attention import attend_tiles, make_output
 from .key_blocks import list_weighed_blocks
+from .rounding import round_and_scale
 from .shapes import choose_shape
 
 
@@ -21,7 +21,8 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
     queries, read = (_number_all(x.shape[2], q.device) for x in (q, k))
     shape = choose_shape(q.device, q.shape[3], in_order=True)
     blocks = list_weighed_blocks(sizes, shape.keys)
-    attend_tiles(out, None, q, rounding.read(k, v, shape), queries, read, blocks, scale, shape)
+    read_from = round_and_scale(k, v, shape)
+    attend_tiles(out, None, q, read_from, queries, read, blocks, scale, shape)
     return out
 
 

@@ -18,7 +18,7 @@ from ...tome_core.windows.drawn_keys import draw_keys
 from ...tome_core.windows.int8 import attend_in_int8
 from ...tome_core.windows.planning import fit_windows
 from ...tome_core.windows.queries import merge_queries_by_sorting
-from . import attention_triton, rounding
+from . import attention_triton
 from .attention import attend_tiles, list_constants, list_strides, make_output
 from .key_blocks import (
     list_blocks_of_others,
@@ -26,7 +26,7 @@ from .key_blocks import (
     list_near_blocks,
     list_picture_blocks,
 )
-from .rounding import KeysAndValues
+from .rounding import KeysAndValues, round_and_scale
 from .shapes import Shape, choose_shape
 
 
@@ -39,7 +39,7 @@ def attend(
     assert mask is None
     out, geometry = make_output(q), plan.geometry
     shape = choose_shape(q.device, q.shape[3], precision=plan.precision)
-    tensors = q, rounding.read(k, v, shape, rounds=plan.precision == "int8")
+    tensors = q, round_and_scale(k, v, shape, rounds=plan.precision == "int8")
     if plan.merged:
         out_logs = q.new_empty(q.shape[:3], dtype=torch.float32)
         near = list_near_blocks(geometry, shape.keys)

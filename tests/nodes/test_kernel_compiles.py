@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from token_merge.tome_core.gpus import OF_GEFORCE
 
 ROOT = Path(__file__).parents[2]
 MOST_SHARED = 50_176
@@ -23,7 +24,6 @@ MOST_SPILLED = 64
 """It is in bytes of a thread."""
 
 HOPPER = 90
-GEFORCE = 86, 89, 120
 ATTENTION = ["attend", "attend_merged"]
 
 
@@ -51,9 +51,11 @@ def check_code(made):
 
 
 def test_a_kernel_fits_twice_on_a_geforce_and_loads_16_bytes_at_once(tmp_path):
-    for made in compile_kernels(tmp_path, "windows 120", 86):
-        check_code(made)
-        assert 16 in made["loads"]
+    made = compile_kernels(tmp_path, "windows 120", 86)
+    assert sorted(each["kernel"] for each in made) == ["attend", "round_and_scale"]
+    for each in made:
+        check_code(each)
+        assert 16 in each["loads"]
 
 
 def test_a_geforce_multiplies_in_int8_and_sums_values_in_half_precision(tmp_path):
@@ -77,7 +79,7 @@ def test_kernels_compile_as_they_are_meant_to(capability, tmp_path, request):
     # comparing, numbering and averaging tokens. In INT8 keys are rounded before; else values are
     # scaled on a GeForce, but not for the case of a professional card.
     in_int8 = 3 * 2 + 3 * 4
-    scaled = (9 if is_long else 4) * (capability in GEFORCE)
+    scaled = (9 if is_long else 4) * (divmod(capability, 10) in OF_GEFORCE)
     assert len(made) == scaled + (7 + 3 * 3 + 3 + 1 + in_int8 if is_long else 3 + 3 + 4)
     for each in made:
         if capability != HOPPER:

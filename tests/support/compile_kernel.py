@@ -29,7 +29,7 @@ KERNELS = {
     "attention_triton": ("attend", "attend_merged"),
     "merging_triton": ("find_nearest", "number_slots", "average_slots"),
     "queries": ("merge_strips",),
-    "rounding_triton": ("round_keys", "scale_values"),
+    "rounding_triton": ("round_and_scale",),
 }
 
 
@@ -137,10 +137,8 @@ CASES = {
     "merging": merge_tokens,
     "queries": merge_queries,
 }
-"""The number is how many channels a head has."""
-
-GEFORCE = 86, 89, 120
-"""There are cards of GeForce of these capabilities. For others a case is named "professional"."""
+"""The number is how many channels a head has. Where a card may be a GeForce, it is one, but for a
+case that is named "professional"."""
 
 SIDES = 64, 48
 """Of pictures in tokens: no other code is made for the second one."""
@@ -157,6 +155,7 @@ def main(cases: str, *capabilities: str) -> None:
     import_without_comfyui()
     from token_merge.nodes import kernels
     from token_merge.nodes.kernels import shapes
+    from token_merge.tome_core.gpus import OF_GEFORCE
 
     kernels.enter_kernels()
     made: dict[str, Any] = {}
@@ -169,7 +168,7 @@ def main(cases: str, *capabilities: str) -> None:
         found = divmod(capability, 10)
         vars(shapes)["find_capability"] = lambda device, found=found: found
         for case in CASES if cases == "all" else cases.split(","):
-            is_geforce = capability in GEFORCE and "professional" not in case
+            is_geforce = found in OF_GEFORCE and "professional" not in case
             vars(shapes)["is_geforce"] = lambda device, is_geforce=is_geforce: is_geforce
             for side in SIDES:
                 CASES[case](side)
