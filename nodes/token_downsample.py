@@ -62,9 +62,9 @@ def list_inputs() -> list[io.Input]:
         ),
         local_window(
             "Side, in tokens, of the neighbourhood around each query in which all keys "
-            "stay exact. Farther away fewer keys are read: 1 of every factor keys in the same "
-            "rows or columns, or at the same places in other frames, and 1 of every 16 keys "
-            "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
+            "stay exact. Farther away fewer keys are read: with a factor of N, 1 of N keys in the "
+            "rows and columns of the neighbourhood and at its places in other frames, and 1 of "
+            "16 keys elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
         ),
         *percent_inputs("downsampling"),
         max_tokens(

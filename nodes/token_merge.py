@@ -66,11 +66,11 @@ def list_inputs() -> list[io.Input]:
             "target",
             options=list(TARGET_CHOICES),
             default=MergeSettings.target,
-            tooltip="What is merged in self-attention. The first merges the queries alone, and of "
-            "keys and values it keeps one of each cell, a different one in each step. It has the "
-            "smallest error. The second merges all three, as ToMe for SD does. With keys and "
-            "values only, every token keeps its own query. With queries only, every token can "
-            "still be attended to.",
+            tooltip="What is merged in self-attention. The first choice merges the queries alone, "
+            "and of keys and values it keeps one of each cell, a different one in each step. It "
+            "has the smallest error. The second choice merges all three, as ToMe for SD does. With "
+            "keys and values only, every token keeps its own query. With queries only, every token "
+            "can still be attended to.",
         ),
         *percent_inputs("merging"),
         _stride("stride_x", "Width"),
@@ -102,13 +102,14 @@ def list_inputs() -> list[io.Input]:
         max_tokens("Where ratio would keep more tokens than this in a layer, more are merged."),
         proportional_attention(
             "Keys and values: ",
-            "Without this, merged tokens lose weight to the others, and UNets attend to the mean "
-            "of their keys, as the first ToMe for SD does.",
+            "Without this, merged tokens lose weight to the others, and on UNets a merged key is "
+            "the mean of the keys of its tokens, as in the first ToMe for SD.",
         ),
         local_window(
-            "Transformers, with the first target: side, in tokens, of the neighbourhood around "
-            "each query in which it reads all keys for itself. Merged queries share only what is "
-            "farther away. auto: 12. off: they share everything, which makes the error much larger."
+            "Transformers, with the first choice of target: side, in tokens, of the neighbourhood "
+            "around each query in which it reads all keys for itself. Merged queries share only "
+            "what is farther away. auto: 12. off: they share everything, which makes the error "
+            "much larger."
         ),
         reduce_small_layers(),
     ]
