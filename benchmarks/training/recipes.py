@@ -112,7 +112,11 @@ ON_GPU = {
 
 _NARROW_FLUX = FluxShape(3, 2, 4, CHANNELS)
 _OF_CPU: dict[str, dict[str, Any]] = {
-    "unet": {"stages": (Stage(16, 16, 0.25), Stage(32, 8, 0.19), Stage(64, 3, 0.56))},
+    "unet": {
+        "stages": (Stage(16, 16, 0.2), Stage(32, 8, 0.15), Stage(64, 3, 0.65)),
+        "subjects": 8,
+        "shift": 4.0,
+    },
     "flux": {
         "shape": _NARROW_FLUX,
         "stages": (Stage(16, 16, 0.35), Stage(32, 6, 0.2), Stage(64, 2, 0.45)),
@@ -120,9 +124,12 @@ _OF_CPU: dict[str, dict[str, Any]] = {
     "wan": {
         "shape": WanShape(3, 4, CHANNELS),
         "stages": (Stage(16, 2, 0.65), Stage(32, 1, 0.35)),
+        "subjects": 8,
     },
     "flux-4-steps": {"shape": _NARROW_FLUX, "stages": (Stage(64, 2, 1.0),)},
 }
-ON_CPU = {name: replace(recipe, subjects=16, **_OF_CPU[name]) for name, recipe in ON_GPU.items()}
+ON_CPU = {
+    name: replace(recipe, **({"subjects": 16} | _OF_CPU[name])) for name, recipe in ON_GPU.items()
+}
 """A processor is far slower: narrower models learn fewer subjects, and more of the time goes to few
 tokens."""
