@@ -186,3 +186,23 @@ def test_token_merge_is_merged_queries_with_token_downsample(
     both = token_downsample(merged, method=method, local_window="off")
     alone = token_merge(unet(name), local_window="off")
     assert torch.equal(denoise(alone), denoise(both))
+
+
+@pytest.mark.parametrize("merge_mlp", [False, True])
+def test_a_node_that_replaces_all_options_runs_the_original_model(
+    merge_mlp, unet, token_merge, denoise, messages
+):
+    """As ComfyUI's SDPose Keypoint Extractor: the wrappers of the model are left, and no more."""
+
+    def replace_options(model):
+        clone = model.clone()
+        patches = {"output_block_patch": [lambda h, skipped, options: (h, skipped)]}
+        clone.model_options["transformer_options"] = {"patches": patches}
+        return clone
+
+    model = replace_options(token_merge(unet("SD15"), merge_mlp=merge_mlp))
+    assert torch.equal(denoise(model), denoise(unet("SD15")))
+    assert messages() == [
+        "Another node replaced the options of the model, and our settings: "
+        "no layer was reduced in this run."
+    ]

@@ -110,6 +110,13 @@ def report_stop(attached: Attached) -> None:
         write_on_node(node.node_id, STOPPED)
 
 
+def report_lost() -> None:
+    """In the console alone: another node put options of its own in place of the model's, and with
+    them went our settings and the numbers of our nodes. ComfyUI's SDPose Keypoint Extractor does.
+    """
+    logger.warning("Another node replaced the options of the model, and our settings: %s.", NOTHING)
+
+
 def _list_remarks(attached: Attached, settings: Settings) -> tuple[str, ...]:
     return (*settings.remarks, *attached.architecture.list_remarks(settings))
 

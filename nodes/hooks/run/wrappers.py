@@ -21,7 +21,14 @@ from ..settings_stack import SettingsStack
 from .device_wait import wait_for
 from .draw_index import DrawIndex
 from .kept_tensors import keep_while_running
-from .node_text import enter_call, report_end, report_progress, report_start, report_stop
+from .node_text import (
+    enter_call,
+    report_end,
+    report_lost,
+    report_progress,
+    report_start,
+    report_stop,
+)
 from .state import KEY, Attached, ModelCall, ModelInputs, Run
 
 
@@ -44,6 +51,9 @@ def wrap_run(
     """Give one sampling run its state; tell what was done where it comes to its end."""
     guider = executor.class_obj
     original = guider.model_options
+    if KEY not in original["transformer_options"]:
+        report_lost()
+        return executor(noise, latent_image, sampler, sigmas, *args, **kwargs)
     guider.model_options = create_model_options_clone(original)
     options = guider.model_options["transformer_options"]
     attached: Attached = options[KEY]
@@ -106,8 +116,10 @@ def wrap_model_call(
 
     Outside any sampler run the call is a run of its own.
     """
+    attached: Attached | None = transformer_options.get(KEY)
+    if attached is None:  # another node took it away, see ``report_lost``
+        return executor(x, t, c_concat, c_crossattn, control, transformer_options, **kwargs)
     STORE.begin_call()
-    attached: Attached = transformer_options[KEY]
     run = attached.run or Run(_list_sigmas(transformer_options))
     if len(t) == 0:  # it has no noise level; what becomes of it is ComfyUI's business
         run.report.say(None, "all layers skipped: a batch was empty")
