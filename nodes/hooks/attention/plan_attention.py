@@ -17,7 +17,15 @@ from ....tome_core.settings import Settings
 from ....tome_core.windows import WindowPlan
 from ..run.report import Counts
 from ..run.state import Acting, ModelCall
+from .call import asks_for_gradients
 from .overrides import Override
+
+NO_GRADIENTS = (
+    "training needs gradients, which local windows do not have; in the Advanced nodes local_window "
+    "can be off"
+)
+"""PyTorch's kernels give the log of the scores' sum, by which the parts of a window are joined, no
+way back."""
 
 
 class NamedLayer(Protocol):
@@ -55,6 +63,9 @@ def plan_attention(
             side = 0
         if side and (reason := explain_override(settings, override)):
             report.say(settings, reason, name)
+            continue
+        if side and asks_for_gradients(tokens):
+            report.say(settings, NO_GRADIENTS, name)
             continue
         own = replace(layer, local_window=side)
         draws = call.make_draws(settings.seed, name.key, layer.device)
