@@ -7,6 +7,7 @@ import pytest
 import torch
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 from token_merge.nodes.hooks.attention.plan_attention import NO_GRADIENTS
+from token_merge.nodes.hooks.transformer.attention import COMPUTED_TWICE
 from torch.utils.checkpoint import checkpoint
 
 FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
@@ -62,3 +63,14 @@ def test_without_a_window_what_is_computed_again_is_the_same(node, request, find
     once = find_gradient(model, family, twice=False)
     torch.testing.assert_close(find_gradient(model, family), once)
     assert not torch.allclose(once, find_gradient(family.build(), family))
+
+
+@pytest.mark.parametrize("name", ["SD3", "AuraFlow"])
+def test_models_that_do_not_tell_their_block_are_left_alone(
+    name, token_downsample, find_gradient, messages
+):
+    family = FAMILIES[name]
+    model = token_downsample(family.build(), local_window="off")
+    expected = find_gradient(family.build(), family)
+    torch.testing.assert_close(find_gradient(model, family), expected)
+    assert any(COMPUTED_TWICE in said for said in messages())

@@ -15,7 +15,7 @@ from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.windows import allows_merging
 from ..attention.backend import Backend, accept_containers
-from ..attention.call import Attention, AttentionCall, Container, take
+from ..attention.call import Attention, AttentionCall, Container, asks_for_gradients, take
 from ..attention.plan_attention import plan_attention
 from ..run.state import Acting, find_call
 from .arrangement import Arrangement
@@ -30,6 +30,11 @@ MOST_GROUPS = 1
 0.4 ± 0.3 on the small Wan, 8 pictures), and each would need a copy of its keys and values."""
 
 NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
+
+COMPUTED_TWICE = (
+    "training may compute a block twice, and this model does not tell which block is running, by "
+    "which the same tokens could be chosen again"
+)
 
 
 @accept_containers
@@ -127,6 +132,9 @@ def locate(
     block = call.find_block(options)
     if block is None:
         report.idle_reasons.add("its attention calls do not tell which block is running")
+        return None
+    if not block.total and asks_for_gradients(tensors.q, tensors.k, tensors.v):
+        report.say(None, COMPUTED_TWICE)
         return None
     reason = f"another node gave it {keys} keys for {queries} tokens" if other_keys else ""
     stream = Skipped(reason) if reason else call.find_stream(keys, options)
