@@ -5,6 +5,7 @@ from __future__ import annotations
 import comfy.model_management
 import pytest
 import torch
+from support.gpu_attention import take_pytorch_attention
 from support.small_models import IMAGES, VIDEOS, SampleRequest
 from token_merge.nodes.hooks.attention.plan_attention import NO_GRADIENTS
 from token_merge.nodes.hooks.transformer.attention import COMPUTED_TWICE
@@ -74,3 +75,13 @@ def test_models_that_do_not_tell_their_block_are_left_alone(
     expected = find_gradient(family.build(), family)
     torch.testing.assert_close(find_gradient(model, family), expected)
     assert any(COMPUTED_TWICE in said for said in messages())
+
+
+def test_keys_are_weighed_where_channels_would_do_it(token_downsample, find_gradient, monkeypatch):
+    """As on a GPU. They are written into memory, which has no way back."""
+    family = FAMILIES["Flux"]
+    take_pytorch_attention(monkeypatch)
+    model = token_downsample(family.build(), local_window="off")
+    expected = find_gradient(model, family)
+    monkeypatch.setattr("token_merge.nodes.hooks.attention.backend.masks_are_free", lambda _: False)
+    torch.testing.assert_close(find_gradient(model, family), expected)

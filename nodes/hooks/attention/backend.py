@@ -17,7 +17,7 @@ from ....tome_core.faster_forms import find_form
 from ....tome_core.layer import Layer, Precision
 from ..run.report import RunReport
 from .backend_speeds import find_speed
-from .call import Attention, AttentionCall, Container, take
+from .call import Attention, AttentionCall, Container, asks_for_gradients, take
 from .override_table import SAGE_ALONE
 from .overrides import Override
 
@@ -106,9 +106,9 @@ class Backend:
         """How keys are given their sizes; None where the function may accept neither.
 
         On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
-        on a CPU, it costs nothing.
+        on a CPU, it costs nothing. In training it is there too: channels have no way back.
         """
-        free = masks_are_free(call.q.device)
+        free = masks_are_free(call.q.device) or asks_for_gradients(call.q, call.k, call.v)
         if self.override and not self.override.is_backend:
             return "mask" if call.mask is not None or free else None
         name = self._find_name(call.mask is not None, call.options)
