@@ -43,8 +43,9 @@ def list_inputs() -> list[io.Input]:
         _factor(
             "factor",
             "Divides the height and the width of the grid of keys and values, in the layers at "
-            "the finest resolution at which this model has self-attention. 2 keeps a quarter of "
-            "the keys and values. 1 changes nothing there.",
+            "the finest resolution at which this model has self-attention. Without a local "
+            "window, as on UNets by default, 2 keeps a quarter of the keys and values. 1 changes "
+            "nothing there.",
         ),
         _factor(
             "factor_level_2",
@@ -62,9 +63,10 @@ def list_inputs() -> list[io.Input]:
         ),
         local_window(
             "Side, in tokens, of the neighbourhood around each query in which all keys "
-            "stay exact. Farther away fewer keys are read: with a factor of N, 1 of N keys in the "
-            "rows and columns of the neighbourhood and at its places in other frames, and 1 of "
-            "16 keys elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
+            "stay exact. Farther away fewer keys are read: with a factor of N, about 1 of N keys "
+            "in the rows and columns of the neighbourhood and at its places in other frames (in "
+            "pictures, with 12, a factor above 5 reads as many as 5), and about 1 of 16 keys "
+            "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
         ),
         *percent_inputs("downsampling"),
         max_tokens(

@@ -52,7 +52,8 @@ def list_inputs() -> list[io.Input]:
             max=MAX_RATIO,
             step=0.01,
             tooltip="Share of the tokens that is merged away. A higher ratio is faster and loses "
-            "more detail. Above 0.75 it acts as 0.75, unless an Advanced node has other strides.",
+            "more detail. Below 0.125 it changes nothing. Above 0.75 it acts as 0.75, unless an "
+            "Advanced node has other strides, or random as matching.",
         ),
         io.Combo.Input(
             "max_downsample",
@@ -78,7 +79,7 @@ def list_inputs() -> list[io.Input]:
         _switch(
             "random_destinations",
             "dst is a random token of its cell, new in every step and layer, instead of always "
-            "the first one. Avoids grid patterns.",
+            "the first one. Avoids grid patterns. Acts with matching local and global.",
         ),
         seed_input("the tokens and groups that are random"),
         _switch(
@@ -106,10 +107,10 @@ def list_inputs() -> list[io.Input]:
             "the mean of the keys of its tokens, as in the first ToMe for SD.",
         ),
         local_window(
-            "Transformers, with the first choice of target: side, in tokens, of the neighbourhood "
-            "around each query in which it reads all keys for itself. Merged queries share only "
-            "what is farther away. auto: 12. off: they share everything, which makes the error "
-            "much larger."
+            "Transformers, with the first choice of target, matching local and "
+            "proportional_attention: side, in tokens, of the neighbourhood around each query in "
+            "which it reads all keys for itself. Merged queries share only what is farther away. "
+            "auto: 12. off: they share everything, which makes the error much larger."
         ),
         reduce_small_layers(),
     ]

@@ -38,17 +38,20 @@ COUNT_OF_LAYERS = re.compile(r" \(block .*|^\d+ layers?(:| skipped:) ")
 INTRODUCTION = """\
 A *backend* computes attention as it is asked, only faster: SageAttention, FlashAttention, or
 ComfyUI's Model Attention Backend. Local windows stay beside it, and it computes the rest; on a GPU
-it computes all of a layer where that is [faster](speed.md#beside-a-faster-attention-function).
-Where it rounds queries and keys to 8 bits, as SageAttention and ComfyUI's INT8 attention do, our
-kernel does so, too: "in local windows in INT8, as SageAttention (KJNodes) computes". An
-*algorithm*, such as ComfyUI's Model Sparse Attention, changes what attention is. A layer with a
-local window is left to it, as to any node that our table does not have, unless the user sets
-`local_window` to a size. The table of known nodes is `nodes/hooks/attention/override_table.py`.
+it computes all of a layer where that is [faster](speed.md#beside-a-faster-attention-function),
+unless the user asks for the reduction by `reduce_small_layers` or a size as `local_window`. On a
+UNet, and without a local window, it computes attention on the tokens that remain. Where it rounds
+queries and keys to 8 bits, as SageAttention and ComfyUI's INT8 attention do, our kernel does so,
+too: "in local windows in INT8, as SageAttention (KJNodes) computes". An *algorithm*, such as
+ComfyUI's Model Sparse Attention, changes what attention is. A layer with a local window is left to
+it, as to any node that our table does not have, unless the user sets `local_window` to a size.
+Without a local window, as on UNets, both act. The table of known nodes is
+`nodes/hooks/attention/override_table.py`.
 
 dB against the original model without any of the nodes, on the small trained models, 8 steps, at the
-nodes' defaults, keys weighed as on a GPU. The other nodes are stand-ins for a processor that behave
-as their sources do, so their own dB say little of the real ones. Ours before or after the other
-give the same picture, to the bit. `python -m devtools test
+nodes' defaults, keys weighed by extra channels, as on a GPU. The other nodes are stand-ins for a
+processor that behave as their sources do, so their own dB say little of the real ones. Ours before
+or after the other give the same picture, to the bit. `python -m devtools test
 tests/interplay/test_trained_models.py --all --write-compatibility` measures this and writes it.
 """
 REGIME = Regime("euler", "simple", 8)
@@ -154,7 +157,7 @@ def write_error(found: Found) -> str:
 
 def write_section() -> str:
     lines = [HEADING, "", INTRODUCTION]
-    lines += ["| | the other alone | Token Downsample | Token Merge | our nodes say |"]
+    lines += ["| | the other alone | Token Downsample | Token Merge | Token Downsample says |"]
     lines += ["| --- | ---: | ---: | ---: | --- |"]
     for kind, steps in FEWER_STEPS.items():
         fewer = measure(kind, steps=steps)
