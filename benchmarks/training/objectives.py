@@ -20,7 +20,7 @@ Network = Callable[..., Tensor]
 SCHEDULER = "simple"
 STEPS = 4
 """Of a student."""
-STEPS_OF_TEACHER = 4
+STEPS_OF_TEACHER = 2
 """For one of the student's."""
 
 
@@ -46,15 +46,26 @@ def denoise(network: Network, sampling: Any, batch: Batch, shift: float) -> Tens
     return F.mse_loss(output, _target(sampling, sigmas, noised, batch.latent))
 
 
-def distil(network: Network, sampling: Any, batch: Batch, teacher: Network) -> Tensor:
-    """Mean squared error of the student's velocity, each example on a segment of its own."""
+def distil(
+    network: Network,
+    sampling: Any,
+    batch: Batch,
+    teacher: Network,
+    nothing: Tensor,
+    guidance: float,
+) -> Tensor:
+    """Mean squared error of the student's velocity, each example on a segment of its own.
+
+    nothing: the empty prompt. guidance: of the teacher; the student needs none (Meng et al., arXiv
+    2210.03142, section 3).
+    """
     levels: Tensor = comfy.samplers.calculate_sigmas(sampling, SCHEDULER, STEPS * STEPS_OF_TEACHER)
     # The first of each row are the student's; the last is the first of the next row, or 0.
     rows = levels.to(batch.latent).unfold(0, STEPS_OF_TEACHER + 1, STEPS_OF_TEACHER)
     segments = (batch.spread * STEPS).long().clamp(max=STEPS - 1)
     levels = rows[segments].T  # (n + 1, B)
     before = sampling.noise_scaling(levels[0], batch.noise, batch.latent)
-    after = walk(teacher, sampling, levels, before, batch.context)
+    after = walk(teacher, sampling, levels, before, batch.context, nothing, guidance)
     ahead = (1 - levels[-1] / levels[0]).view(-1, *[1] * (before.ndim - 1))
     # One Euler step to this picture leads from ``before`` to ``after``.
     target = _target(sampling, levels[0], before, before + (after - before) / ahead)

@@ -28,7 +28,8 @@ class Recipe:
     """stages: few tokens first, more later. share: of all the time. frames: of a clip, 1 for
     pictures. subjects: so many emoji; fewer are learned better. shift: of the noise levels; above 1
     more of them are high, where the layout is decided (Esser et al., arXiv 2403.03206, eq. 23).
-    teacher: the model that it is distilled from. compile: whether it pays on a GPU.
+    teacher: the model that it is distilled from, at the cfg ``guidance``. compile: whether it pays
+    on a GPU.
     """
 
     shape: Shape
@@ -39,6 +40,7 @@ class Recipe:
     subjects: int = 120
     shift: float = 1.0
     teacher: str = ""
+    guidance: float = 1.0
     compile: bool = True
 
     @property
@@ -105,7 +107,13 @@ ON_GPU = {
         shift=3.0,
     ),
     "flux-4-steps": Recipe(
-        _FLUX, (Stage(64, 32, 1.0),), share=0.12, rate=2e-4, teacher="flux", compile=False
+        _FLUX,
+        (Stage(64, 32, 1.0),),
+        share=0.12,
+        rate=2e-4,
+        teacher="flux",
+        guidance=3.0,
+        compile=False,
     ),
 }
 """By model, in the order of training: a teacher comes before its student."""
@@ -126,7 +134,11 @@ _OF_CPU: dict[str, dict[str, Any]] = {
         "stages": (Stage(16, 2, 0.65), Stage(32, 1, 0.35)),
         "subjects": 8,
     },
-    "flux-4-steps": {"shape": _NARROW_FLUX, "stages": (Stage(64, 2, 1.0),)},
+    "flux-4-steps": {
+        "shape": _NARROW_FLUX,
+        "stages": (Stage(32, 6, 0.5), Stage(64, 2, 0.5)),
+        "rate": 5e-4,
+    },
 }
 ON_CPU = {
     name: replace(recipe, **({"subjects": 16} | _OF_CPU[name])) for name, recipe in ON_GPU.items()

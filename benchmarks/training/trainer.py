@@ -143,7 +143,8 @@ class Training:
         sampling = self.model.get_model_object("model_sampling").to(device)
         placed = partial(network, transformer_options=self._place_tokens(pool.tokens))
         if self.taught is not None:
-            loss = distil(placed, sampling, batch, self.taught)
+            taught = partial(self.taught, **placed.keywords)
+            loss = distil(placed, sampling, batch, taught, pool.nothing, self.recipe.guidance)
         else:
             loss = denoise(placed, sampling, batch, self.recipe.shift)
         loss.backward()
