@@ -92,15 +92,16 @@ def merge_in_windows(
     None where there is no window.
     """
     grid = layer.stream.grid
-    kept = count_kept(settings, grid)
+    # Every dst stays, also where ``max_tokens`` asks for fewer queries.
+    share = max(count_kept(settings, grid) / grid.tokens, 1 - settings.most_ratio)
     smaller = shrink_grid(settings, grid, grid.tokens)
-    plan = plan_windows(settings, layer, smaller, draws, kept / grid.tokens)
+    plan = plan_windows(settings, layer, smaller, draws, share)
     if not isinstance(plan, WindowPlan):
         return plan
     strips = cut_strips(
         plan.geometry.axes,
         (settings.stride_y, settings.stride_x),
-        1 - kept / grid.tokens,
+        1 - share,
         draws.per_step if settings.random_destinations else None,
         layer.device,
     )

@@ -104,7 +104,6 @@ def cut_strips(
         places = cells.tokens[:1].expand(count, -1)  # (S, n)
     else:
         places = cells.tokens.gather(0, draws.draw_below(cells.sizes.expand(count, -1)))
-    left = max(left, places.shape[1])
     return None if left == queries else Strips(numbers, places, left)
 
 
@@ -112,21 +111,24 @@ def cut_strips(
 def fit_strips(
     axes: Axes, strides: tuple[int, int], share: float, device: torch.device
 ) -> tuple[Tensor, Cells, int]:
-    """The queries of all strips, (S, Q) int64, the cells of a strip, and how many queries of it the
-    share leaves.
+    """The queries of all strips, (S, Q) int64, the cells of a strip, and how many queries of it are
+    left: those that the share leaves, or the dst where these are more.
 
     A strip has as many rows as divide those of a tile, frames counted one after the other, and
     leave at most ``MOST_LEFT`` queries; at least one.
     """
     frames, height, width = (axis.tile for axis in axes)
-    left = {
-        rows: rows * width - round(share * rows * width) for rows in range(1, frames * height + 1)
-    }
-    fitting = (rows for rows in left if frames * height % rows == 0 and left[rows] <= MOST_LEFT)
+    stride_x = min(strides[1], width)
+
+    def count_left(rows: int) -> int:
+        dst = rows // min(strides[0], rows) * (width // stride_x)
+        return max(rows * width - round(share * rows * width), dst)
+
+    most = frames * height
+    fitting = (n for n in range(1, most + 1) if most % n == 0 and count_left(n) <= MOST_LEFT)
     rows = max(fitting, default=1)
-    stride_y, stride_x = min(strides[0], rows), min(strides[1], width)
-    cells = list_strided_cells(TokenGrid(rows, width), stride_y, stride_x, device)
-    return number_queries(axes, device)[0].view(-1, rows * width), cells, left[rows]
+    cells = list_strided_cells(TokenGrid(rows, width), min(strides[0], rows), stride_x, device)
+    return number_queries(axes, device)[0].view(-1, rows * width), cells, count_left(rows)
 
 
 def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
