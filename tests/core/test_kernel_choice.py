@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from token_merge.tome_core.attention import partial
 from token_merge.tome_core.attention.partial import (
     attend_part,
     attend_part_by_flash,
@@ -86,6 +87,7 @@ def test_pytorch_is_asked_whether_an_amd_gpu_has_the_kernel(
     has_kernel, kernel, asked_anew, monkeypatch
 ):
     monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setattr(partial, "find_lse_unit", lambda device, dtype: 1.0)
     monkeypatch.setattr(
         torch.backends.cuda, "can_use_efficient_attention", lambda params: has_kernel
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import log
 from typing import Any
 
 import torch
@@ -86,15 +87,39 @@ def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
 
     AMD's GPUs are "cuda" too. Only some of them have the kernel, and not in every build of
     PyTorch, so PyTorch itself is asked. It answers from what a tensor is like, not from its values.
+    Where it has one, its lse has to be known.
     """
     if dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return False
     if torch.version.hip:
-        return bool(torch.backends.cuda.can_use_efficient_attention(_describe(device, dtype, 64)))
+        asked = _describe(device, dtype, 64)
+        has_kernel = bool(torch.backends.cuda.can_use_efficient_attention(asked))
+        return has_kernel and find_lse_unit(device, dtype) > 0.0
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if dtype != torch.bfloat16 or not torch.cuda.is_available():
         return True
     return torch.cuda.get_device_capability(device) >= BFLOAT16_CAPABILITY
+
+
+@lru_cache(maxsize=32)
+@apart_from_block()
+def find_lse_unit(device: torch.device, dtype: torch.dtype) -> float:
+    """What the lse of the kernel that ``attend_part_on_cuda`` calls is to be multiplied by; 0 where
+    it is no log of the scores' sum.
+
+    On AMD's GPUs it is a log of base 2 until PyTorch 2.8, and a natural one with AOTriton 0.11
+    (pull request 108 of ROCm/aotriton); before PyTorch 2.6 it has other sides, too. So it is asked
+    for once, of scores of 0.
+    """
+    if not torch.version.hip:
+        return 1.0
+    x = torch.zeros(1, 1, ALIGNMENT, 64, dtype=dtype, device=device)
+    lse = torch.ops.aten._scaled_dot_product_efficient_attention(x, x, x, None, True, scale=1.0)[1]
+    if lse.ndim != 3:
+        return 0.0
+    found = lse[0, 0, 0].item()
+    units = (unit for unit in (1.0, log(2)) if abs(found * unit - log(ALIGNMENT)) < 0.01)
+    return next(units, 0.0)
 
 
 def _describe(device: torch.device, dtype: torch.dtype, channels: int) -> Any:
@@ -147,7 +172,9 @@ def attend_part_on_cuda(
     out, lse, _, _ = torch.ops.aten._scaled_dot_product_efficient_attention(
         q, k, v, bias, True, scale=scale
     )
-    return out, lse.narrow(-1, 0, q.shape[2])  # the kernel fills lse up to a multiple of 32
+    lse = lse.narrow(-1, 0, q.shape[2])  # the kernel fills lse up to a multiple of 32
+    unit = find_lse_unit(q.device, q.dtype)
+    return out, lse if unit == 1.0 else lse * unit
 
 
 def find_masked(dtype: torch.dtype) -> float:
