@@ -24,6 +24,26 @@ def test_expanded_keys_are_read_as_copies_of_them():
     torch.testing.assert_close((out, lse), (copied, lse_of_copies))
 
 
+@pytest.mark.parametrize("sides", [None, (1, 1, 1, 9), (4, 3, 5, 9)])
+@pytest.mark.parametrize("most", [1, 60, 300])
+def test_matrices_have_few_scores_in_memory_at_once(most, sides, monkeypatch):
+    """Scores of 4 images, 3 heads, 5 queries and 9 keys."""
+    q, (k, v) = torch.randn(4, 3, 5, 16), torch.randn(2, 1, 3, 9, 16).expand(-1, 4, -1, -1, -1)
+    bias = None if sides is None else torch.randn(sides)
+    expected = attend_part_by_matrices(q, k, v, bias, SCALE)
+    counts, compute = [], partial._attend_by_matrices
+
+    def count(q, k, *given):
+        counts.append(q[..., 0].numel() * k.shape[2])
+        return compute(q, k, *given)
+
+    monkeypatch.setattr(partial, "_attend_by_matrices", count)
+    monkeypatch.setattr(partial, "MOST_SCORES", most)
+    torch.testing.assert_close(attend_part_by_matrices(q, k, v, bias, SCALE), expected)
+    assert sum(counts) == 4 * 3 * 5 * 9
+    assert max(counts) <= max(most, 3 * 9)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_a_gpus_kernel_takes_what_it_is_given(dtype, with_bias):

@@ -32,6 +32,10 @@ BFLOAT16_CAPABILITY = (8, 0)
 """It is that of the first NVIDIA GPUs for which PyTorch builds its memory-efficient kernel in
 bfloat16."""
 
+MOST_SCORES = 2**25
+"""So many scores are in memory at once where no kernel of PyTorch computes them: 128 MiB, and as
+much again for each step from scores to shares."""
+
 PartialOutput = tuple[Tensor, Tensor]
 """It has the output over some keys, (B, H, Nq, D), and log(sum(exp(scores))), (B, H, Nq)."""
 
@@ -135,10 +139,30 @@ def _describe(device: torch.device, dtype: torch.dtype, channels: int) -> Any:
 def attend_part_by_matrices(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> PartialOutput:
-    """As ``attend_part`` on any device, with all scores in memory, in float32.
+    """As ``attend_part`` on any device, with up to ``MOST_SCORES`` in memory, in float32.
 
     float16 holds no score beyond 65504.
     """
+    images, heads, queries, _ = q.shape
+    at_once = max(1, MOST_SCORES // (heads * k.shape[2]))  # queries, each with all keys and heads
+    if images * queries <= at_once:
+        return _attend_by_matrices(q, k, v, bias, scale)
+    if bias is not None:
+        bias = bias.expand(images, -1, queries, -1)
+    out, lse = v.new_empty(*q.shape[:3], v.shape[3]), q.new_empty(q.shape[:3], dtype=torch.float32)
+    rows, size = max(1, at_once // queries), min(at_once, queries)
+    for row in range(0, images, rows):
+        some = slice(row, row + rows)
+        for first in range(0, queries, size):
+            part = some, slice(None), slice(first, first + size)
+            of_part = None if bias is None else bias[part]
+            out[part], lse[part] = _attend_by_matrices(q[part], k[some], v[some], of_part, scale)
+    return out, lse
+
+
+def _attend_by_matrices(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
+) -> PartialOutput:
     scores = (q.float() * scale) @ k.float().mT
     if bias is not None:
         scores = scores + bias
