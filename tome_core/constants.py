@@ -65,12 +65,20 @@ def constant(make: Callable[P, R]) -> Callable[P, R]:
         if kept is not None:
             known: R = kept.value
             return known
-        if torch.backends.cuda.is_built() and torch.cuda.is_current_stream_capturing():
+        if _is_capturing():
             return compute(*args, **kwargs)  # only a replay computes it
         with apart_from_block():
             return STORE.keep(key, compute(*args, **kwargs))
 
     return find
+
+
+def _is_capturing() -> bool:
+    """Whether a graph of a GPU is captured. PyTorch may be built for GPUs where there is none, and
+    then fails where it is asked.
+    """
+    has_gpu = torch.backends.cuda.is_built() and torch.cuda.is_available()
+    return has_gpu and torch.cuda.is_current_stream_capturing()
 
 
 def forget_constants() -> None:
