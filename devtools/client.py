@@ -34,7 +34,7 @@ class GraphRun:
     images: in the order of the nodes that saved them. Videos are left out.
     texts: that nodes showed, in the order of the nodes.
     written: the last text that was written on each node meanwhile, in one line, by the node's id.
-        The server sends these to every client, whoever queued the graph.
+        The server sends these to the client that queued the graph.
     step_seconds: the time between the progress events of each sampler, so without its first step.
     """
 

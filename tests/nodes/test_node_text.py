@@ -21,6 +21,8 @@ from token_merge.nodes.kernels import kernel_table, usable
 from token_merge.tome_core import DownsampleSettings, MergeSettings
 from token_merge.tome_core.schedule import PercentRange
 
+PAGE = "the page that queued the prompt"
+
 
 class Written(list):
     """(node, text in one line), in the order in which the server was told. raw: as it was told."""
@@ -28,7 +30,8 @@ class Written(list):
     def __init__(self):
         self.raw = []
 
-    def add(self, text, node):
+    def add(self, text, node, sid):
+        assert sid == PAGE, "the text is for no other page"
         self.raw.append(text)
         self.append((node, " ".join(text.split())))
 
@@ -37,7 +40,7 @@ class Written(list):
 def written(monkeypatch):
     found = Written()
     server = ModuleType("server")
-    instance = SimpleNamespace(send_progress_text=found.add)
+    instance = SimpleNamespace(send_progress_text=found.add, client_id=PAGE)
     server.PromptServer = SimpleNamespace(instance=instance)
     monkeypatch.setitem(sys.modules, "server", server)
     return found
@@ -196,8 +199,10 @@ def test_what_was_clamped_or_left_out_is_told(flux, denoise, written):
     assert "merge_mlp acts on UNets only" in text
 
 
-def test_nothing_is_told_without_a_node_or_a_server(unet, denoise, written, monkeypatch):
+def test_nothing_is_told_without_a_node_a_page_or_a_server(unet, denoise, written, monkeypatch):
     denoise(attach(unet("SD15"), MergeSettings()), steps=1)
+    sys.modules["server"].PromptServer.instance.client_id = None
+    denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=1)
     monkeypatch.delattr(sys.modules["server"].PromptServer, "instance")
     denoise(attach(unet("SD15"), MergeSettings(), "4"), steps=1)
     assert written == []

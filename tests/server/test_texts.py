@@ -6,6 +6,7 @@ import pytest
 from support.page.graphs import apply_to_unreached_model
 from support.prompts import make_prompt
 
+from devtools.client import Client
 from devtools.graph import OURS
 
 MERGED = "5 layers: 256 tokens, attention computes 204 queries and reads 64 keys"
@@ -54,6 +55,14 @@ def test_two_nodes_with_the_same_inputs_each_say_it(client):
 def test_each_queued_prompt_says_it(client):
     queued = [client.submit(make_prompt("TokenDownsample", seed=seed)) for seed in (1, 2)]
     assert [client.finish(each).written for each in queued] == [{"5": write(DOWNSAMPLED)}] * 2
+
+
+def test_only_who_queued_a_prompt_is_told(client, server):
+    """On the page of another user, or in another tab, the node with this id is another one."""
+    other = Client(server)
+    assert client.run(make_prompt("TokenDownsample")).written == {"5": write(DOWNSAMPLED)}
+    assert other.run(make_prompt(None)).written == {}
+    other.close()
 
 
 def test_a_model_that_passes_through_is_told(client):

@@ -138,8 +138,9 @@ def find_node_id(node: type[io.ComfyNode]) -> str | None:
 def write_on_node(node_id: str | None, text: str) -> None:
     """Show ``text`` on the node, as ComfyUI's own GetImageSize does.
 
-    Nothing happens without a ``node_id``, which only a server gives, or without a server. A page
-    that shows another workflow or the outside of the node's subgraph drops the text.
+    Only the page that queued the prompt gets it: on another page, another node may have this id.
+    Nothing happens without a ``node_id``, which only a server gives, without a server, or where no
+    page queued the prompt. A page that shows the outside of the node's subgraph drops the text.
     """
     if node_id is None:
         return
@@ -147,6 +148,7 @@ def write_on_node(node_id: str | None, text: str) -> None:
     from server import PromptServer
 
     instance = getattr(PromptServer, "instance", None)
-    if instance is not None:
+    client = getattr(instance, "client_id", None)
+    if client is not None:
         lines = [line for each in text.splitlines() for line in wrap(each, LETTERS) or [""]]
-        instance.send_progress_text(LINE_BREAK.join(lines), node_id)
+        instance.send_progress_text(LINE_BREAK.join(lines), node_id, sid=client)
