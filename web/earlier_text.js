@@ -14,6 +14,7 @@ const given = ({ mode, inputs, widgets }) => JSON.stringify([
 ]);
 
 function mark(isOld) {
+    if (!app.graph) return; // the page still loads what other packs have for it
     const root = app.rootGraph ?? app.graph;
     for (const graph of [root, ...(root.subgraphs?.values() ?? [])])
         for (const node of graph.nodes.filter(({ type }) => OURS.test(type))) {

@@ -82,3 +82,14 @@ def test_the_text_of_a_new_run_is_not_marked(page_with_text):
     page_with_text.set("4", seed=next(graphs.SEEDS))
     page_with_text.run()
     assert page_with_text.lines_on("11")[:2] == VERDICT
+
+
+def test_a_page_that_takes_long_to_load_has_no_errors_of_ours(classic_page):
+    browser = classic_page.browser
+    script = {"source": scripts.REPEAT_AT_ONCE}
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", script)
+    try:
+        classic_page.load()
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+    assert browser.execute_script("return failed") == []

@@ -38,6 +38,21 @@ OPEN = """
             if (widget.name === 'control_after_generate') widget.value = 'fixed';
 """
 
+REPEAT_AT_ONCE = """
+    // What our script does again and again, it does before the page has a graph too, as where
+    // another pack takes seconds to load.
+    window.failed = [];
+    const repeat = window.setInterval;
+    window.setInterval = (act, ...rest) => {
+        try {
+            if (new Error().stack.includes('earlier_text.js')) act();
+        } catch (error) {
+            failed.push(String(error));
+        }
+        return repeat(act, ...rest);
+    };
+"""
+
 SET = """
     const [id, values] = args, {widgets} = app.canvas.graph.getNodeById(id);
     for (const name in values) widgets.find((each) => each.name === name).value = values[name];
