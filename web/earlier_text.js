@@ -1,11 +1,12 @@
 // Marks what our nodes say as old when a prompt is queued or starts, and when an input of the node
-// changes or the node is bypassed.
+// changes or the node is bypassed. Takes it off other nodes.
 import { api } from "../../scripts/api.js";
 import { app } from "../../scripts/app.js";
 
 const OURS = /^(Token(Merge|Downsample)(Advanced)?|TokenReductionCompare)$/;
 const TEXT = "$$node-text-preview"; // the page's own name of the widget
 const EARLIER = "Earlier run: ";
+const END = "  "; // no other pack's texts end so
 const queued = new WeakMap(); // what each node was given in the last prompt
 const given = ({ mode, inputs, widgets }) => JSON.stringify([
     mode,
@@ -29,3 +30,11 @@ api.addEventListener("promptQueueing", () => mark((node) => queued.set(node, giv
 api.addEventListener("execution_start", () => mark(() => true));
 // No event of the page tells of every change in both looks of the nodes.
 setInterval(() => mark(changed), 300);
+
+// The page shows a text on whichever node has the number in the graph that it shows, and that may be
+// another workflow than the one that runs. At once, so that the node does not grow.
+api.addEventListener("progress_text", ({ detail: { nodeId, text } }) => queueMicrotask(() => {
+    const node = app.canvas?.graph?.getNodeById(nodeId);
+    const shown = node?.widgets?.find(({ name }) => name === TEXT);
+    if (shown && !OURS.test(node.type) && text.endsWith(END)) node.removeWidget(shown);
+}));

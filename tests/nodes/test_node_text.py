@@ -16,7 +16,7 @@ from support.other_device_run import put_on_other_device
 from support.small_models import UNREACHED
 from token_merge.nodes.hooks.attach import attach, listen
 from token_merge.nodes.hooks.run import node_text
-from token_merge.nodes.hooks.run.node_text import RUNNING, STOPPED, write_on_node
+from token_merge.nodes.hooks.run.node_text import END, RUNNING, STOPPED, write_on_node
 from token_merge.nodes.kernels import kernel_table, usable
 from token_merge.tome_core import DownsampleSettings, MergeSettings
 from token_merge.tome_core.schedule import PercentRange
@@ -32,7 +32,8 @@ class Written(list):
 
     def add(self, text, node, sid):
         assert sid == PAGE, "the text is for no other page"
-        self.raw.append(text)
+        assert text.endswith(END), "our script knows our texts by it"
+        self.raw.append(text.removesuffix(END))
         self.append((node, " ".join(text.split())))
 
 

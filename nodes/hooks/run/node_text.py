@@ -30,6 +30,9 @@ LINE_BREAK = "  \n"
 """The page shows the text as HTML on its classic nodes and as Markdown on its newer ones, where a
 single line feed is a space. A line break in both is two spaces and a line feed."""
 
+END = "  "
+"""Our texts end so. By this ``web/earlier_text.js`` knows them, and takes them off other nodes."""
+
 LETTERS = 36
 """A line on a classic node that was just placed has room for so many: the page breaks longer lines
 within words."""
@@ -140,7 +143,8 @@ def write_on_node(node_id: str | None, text: str) -> None:
 
     Only the page that queued the prompt gets it: on another page, another node may have this id.
     Nothing happens without a ``node_id``, which only a server gives, without a server, or where no
-    page queued the prompt. A page that shows the outside of the node's subgraph drops the text.
+    page queued the prompt. A page that shows the outside of the node's subgraph drops the text, and
+    our script takes it off the node of another kind that has this id in another workflow.
     """
     if node_id is None:
         return
@@ -151,4 +155,4 @@ def write_on_node(node_id: str | None, text: str) -> None:
     client = getattr(instance, "client_id", None)
     if client is not None:
         lines = [line for each in text.splitlines() for line in wrap(each, LETTERS) or [""]]
-        instance.send_progress_text(LINE_BREAK.join(lines), node_id, sid=client)
+        instance.send_progress_text(LINE_BREAK.join(lines) + END, node_id, sid=client)

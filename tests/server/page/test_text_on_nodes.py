@@ -84,6 +84,23 @@ def test_the_text_of_a_new_run_is_not_marked(page_with_text):
     assert page_with_text.lines_on("11")[:2] == VERDICT
 
 
+def test_a_workflow_that_is_opened_meanwhile_does_not_show_the_text_on_another_node(page):
+    other = graphs.sample_with("TokenDownsample")
+    other["4"]["inputs"]["model"] = ["1", 0]
+    other["11"] = {"class_type": "EmptyLatentImage", "inputs": other["3"]["inputs"]}
+    page.open(graphs.sample_with("TokenDownsample"))
+    page.set("4", steps=20)
+
+    def run_and_open_another() -> None:
+        told = page.browser.execute_script("return told.length")
+        page.press_run()
+        wait_for(lambda: page.browser.execute_script("return told.length") > told)
+        page.open(other)
+
+    page.wait_for_runs(run_and_open_another)
+    assert page.browser.execute_script(scripts.KINDS_WITH_TEXT) == []
+
+
 def test_a_page_that_takes_long_to_load_has_no_errors_of_ours(classic_page):
     browser = classic_page.browser
     script = {"source": scripts.REPEAT_AT_ONCE}

@@ -88,6 +88,11 @@ READ_TEXT = r"""
     return {text: shown.innerText.trim(), seen: lines.size};
 """
 
+KINDS_WITH_TEXT = """
+    const isText = ({name}) => name === '$$node-text-preview';
+    return app.graph.nodes.filter(({widgets}) => widgets?.some(isText)).map(({type}) => type);
+"""
+
 OPENED = """
     // The kinds of nodes that the page does not know, and where each node is; once there are any.
     const nodes = app.graph.nodes;
