@@ -84,7 +84,7 @@ def _describe_speed(unpatched: Rounds, patched: Rounds, difference: str) -> list
 
     Equal latents come of equal work, whose times differ by chance.
     """
-    equal = _explain_equal(patched) if difference == IDENTICAL else ""
+    equal = _explain_equal(unpatched, patched) if difference == IDENTICAL else ""
     if not all(run.seconds for run in (*unpatched, *patched)):
         return [equal or "Speed was not measured: at least 2 steps are needed"]
     before, after = ([fmean(run.seconds) for run in runs] for runs in (unpatched, patched))
@@ -107,11 +107,13 @@ def _describe_speed(unpatched: Rounds, patched: Rounds, difference: str) -> list
     return [verdict, *lines]
 
 
-def _explain_equal(patched: Rounds) -> str:
+def _explain_equal(unpatched: Rounds, patched: Rounds) -> str:
     """Why both models gave the same latent."""
+    if unpatched[-1].lines:
+        return "The latents are identical, and model has our nodes: connect the original model"
     if patched[-1].lines:
         return "Nothing was reduced: the latents are identical"
-    return "patched_model is not patched: the latents are identical"
+    return "patched_model has no effect on the latents: they are identical"
 
 
 def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:

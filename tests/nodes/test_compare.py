@@ -148,8 +148,16 @@ def test_the_report_is_on_the_node_and_in_the_history(unet, written):
 
 def test_equal_models_are_identical(unet):
     outputs = compare(unet("SD15"), unet("SD15").clone())
-    assert outputs["report"].startswith("patched_model is not patched: the latents are identical")
+    assert outputs["report"].startswith("patched_model has no effect on the latents: they are id")
     assert torch.equal(outputs["plain"]["samples"], outputs["patched"]["samples"])
+
+
+def test_a_model_that_is_connected_to_both_inputs_is_not_called_unreduced(unet, token_merge):
+    patched = token_merge(unet("SD15"))
+    report = compare(patched, patched)["report"]
+    said = "The latents are identical, and model has our nodes: connect the original model\n"
+    assert report.startswith(said)
+    assert "attention computes" in report
 
 
 def test_the_report_holds_what_a_bug_report_needs(unet, token_merge):
