@@ -52,6 +52,9 @@ class TokenReductionCompare(io.ComfyNode):
                 ),
             ],
             hidden=[io.Hidden.unique_id],
+            # Else a second node with the same inputs, or one that was placed anew, would get the
+            # result of the first one, and no text.
+            not_idempotent=True,
             is_output_node=True,
         )
 

@@ -52,6 +52,19 @@ def test_two_nodes_with_the_same_inputs_each_say_it(client):
     assert client.run(prompt).written == dict.fromkeys("58", write(DOWNSAMPLED))
 
 
+@pytest.mark.thorough
+def test_two_comparisons_with_the_same_inputs_each_say_it(user_server):
+    client = Client(user_server)
+    prompt = make_prompt("TokenDownsample", steps=2)
+    models = {"model": ["1", 0], "patched_model": ["5", 0]}
+    inputs = {**prompt.pop("6")["inputs"], **models}
+    del prompt["7"]
+    for node in ("8", "9"):
+        prompt[node] = {"class_type": "TokenReductionCompare", "inputs": inputs}
+    assert sorted(client.run(prompt).written) == ["5", "8", "9"]
+    client.close()
+
+
 def test_each_queued_prompt_says_it(client):
     queued = [client.submit(make_prompt("TokenDownsample", seed=seed)) for seed in (1, 2)]
     assert [client.finish(each).written for each in queued] == [{"5": write(DOWNSAMPLED)}] * 2
