@@ -72,8 +72,9 @@ def measure_psnr(result: Tensor, unpatched: Tensor) -> float:
     The peak is the range of ``unpatched``, its highest value less its lowest: latents have no
     other.
     """
-    unpatched = unpatched.double()
-    if torch.equal(result.double(), unpatched):
+    # On the processor: with --gpu-only they may be on a device that has no float64.
+    result, unpatched = result.cpu().double(), unpatched.cpu().double()
+    if torch.equal(result, unpatched):
         return math.inf
     error = (result - unpatched).square().mean()
     return float(10 * torch.log10((unpatched.max() - unpatched.min()).square() / error))

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from support.gpu_tensor import GpuTensor
+from support.other_device import OtherDevice
 from token_merge.nodes.comparison.report import describe_results, measure_psnr
 from token_merge.nodes.comparison.run import Rounds, Run
 
@@ -54,6 +56,21 @@ def test_psnr_takes_the_range_of_the_original_latent_as_its_peak():
     # The range is 4, the error 0.04 everywhere: 20 log10(4 / 0.04).
     assert measure_psnr(RESULT + 0.04, RESULT) == pytest.approx(40, abs=1e-3)
     assert measure_psnr(RESULT, RESULT) == float("inf")
+
+
+class WithoutFloat64(OtherDevice):
+    """As on Apple's and many of Intel's GPUs."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.double and isinstance(args[0], GpuTensor):
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def test_latents_on_a_device_without_float64_are_compared():
+    with WithoutFloat64():
+        found = measure_psnr(GpuTensor(RESULT + 0.04), GpuTensor(RESULT))
+    assert found == pytest.approx(40, abs=1e-3)
 
 
 @pytest.mark.parametrize(
