@@ -142,7 +142,10 @@ def forget_peak(device: torch.device) -> None:
 
 
 def read_peak(device: torch.device) -> int | None:
-    """The most bytes that torch had allocated, weights included; None where it does not count."""
+    """The most bytes that torch had allocated; None where it does not count.
+
+    Weights are in it but with ComfyUI's DynamicVRAM, which keeps them outside of torch.
+    """
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
