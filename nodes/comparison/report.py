@@ -114,7 +114,7 @@ def _explain_equal(unpatched: Rounds, patched: Rounds) -> str:
         return "The latents are identical, and model has our nodes: connect the original model"
     if patched[-1].lines:
         return "Nothing was reduced: the latents are identical"
-    return "patched_model has no effect on the latents: they are identical"
+    return "patched_model is not patched, or has no effect: the latents are identical"
 
 
 def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:

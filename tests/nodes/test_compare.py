@@ -148,7 +148,9 @@ def test_the_report_is_on_the_node_and_in_the_history(unet, written):
 
 def test_equal_models_are_identical(unet):
     outputs = compare(unet("SD15"), unet("SD15").clone())
-    assert outputs["report"].startswith("patched_model has no effect on the latents: they are id")
+    assert outputs["report"].startswith(
+        "patched_model is not patched, or has no effect: the latents"
+    )
     assert torch.equal(outputs["plain"]["samples"], outputs["patched"]["samples"])
 
 
