@@ -156,7 +156,5 @@ def replace_todo() -> io.NodeReplace:
 
 
 async def register_replacement() -> None:
-    """Tell the server; an older ComfyUI has no place for it."""
-    replacements = getattr(ComfyAPI(), "node_replacement", None)
-    if replacements is not None:
-        await replacements.register(replace_todo())
+    """Tell the server."""
+    await ComfyAPI().node_replacement.register(replace_todo())

@@ -1,7 +1,6 @@
 """Token reduction for attention: pure torch, knows nothing of ComfyUI."""
 
-from .attention import attend_weighed
-from .downsampling import DownsampleSettings, QueryGroups, draw_groups
+from .downsampling import DownsampleSettings, draw_groups
 from .draws import Draws
 from .grid import Stream, TokenGrid
 from .layer import Layer
@@ -16,7 +15,7 @@ from .merging import (
     match_local,
 )
 from .plan import Plan, Skipped
-from .plan_layer import explain_unreduced, plan_layer
+from .plan_layer import plan_layer
 from .settings import Settings
 from .windows import WindowPlan, attend
 
@@ -28,19 +27,16 @@ __all__ = [
     "MergePlan",
     "MergeSettings",
     "Plan",
-    "QueryGroups",
     "Settings",
     "Skipped",
     "Stream",
     "TokenGrid",
     "WindowPlan",
     "attend",
-    "attend_weighed",
     "choose_every_kth",
     "choose_random",
     "choose_strided",
     "draw_groups",
-    "explain_unreduced",
     "match_global",
     "match_local",
     "plan_layer",

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from numbers import Real
 
 
-def check_number(name: str, value: object, least: float, most: float, when: str = "") -> None:
-    """``value`` is a number from ``least`` to ``most``. when: the reason for that range."""
+def check_number(name: str, value: object, least: float, most: float) -> None:
+    """``value`` is a number from ``least`` to ``most``."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:  # type: ignore[operator]  # also refuses NaN
-        raise ValueError(f"{name} is {value!r}, expected {least} to {round(most, 4)}{when}")
+        raise ValueError(f"{name} is {value!r}, expected {least} to {round(most, 4)}")
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> None:

@@ -41,10 +41,6 @@ class Draws:
         """Others for each index, which do not cycle."""
         return Draws((*self.identity, self.index), self.device)
 
-    def split(self, name: int | str) -> Draws:
-        """Others that depend on ``name`` too, with the same index."""
-        return Draws((*self.identity, name), self.device, self.index)
-
     def hash_numbers(self, count: int) -> Tensor:
         """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64.
 

@@ -1,6 +1,6 @@
 """What runs on a GPU: the kernels of our own, one file for each operator of ``tome_core``.
 
-``table`` says which tensors each of them takes.
+``kernel_table`` says which tensors each of them takes.
 """
 
 from .kernel_table import enter_kernels
