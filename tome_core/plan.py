@@ -38,26 +38,6 @@ class Plan(Protocol):
         """What the plan makes of each key's tokens. (B, N, C) -> (B or B·G, M, C)."""
 
 
-class MergingPlan(Plan, Protocol):
-    """A plan with a way back: it also serves queries and the tokens of the MLP.
-
-    Slots with neighbouring numbers are seldom neighbours in the picture, so query groups are blocks
-    of slots. A token that is merged elsewhere moves few slots to another block: else rounding
-    would change the keys of many queries.
-    """
-
-    @property
-    def queries_kept(self) -> int:
-        """M, the queries that attention computes."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(B, N) of the tokens that it merges."""
-
-    def unmerge(self, y: Tensor) -> Tensor:
-        """Give each token its slot's value. (B, M, C) -> (B, N, C)."""
-
-
 @dataclass(frozen=True)
 class Skipped:
     """Nothing is reduced. reason: why, as the user reads it."""

@@ -12,13 +12,13 @@ from . import downsampling, merging
 from .downsampling import DownsampleSettings, QueryGroups, cut_groups, draw_groups
 from .draws import Draws
 from .layer import Layer
-from .merging import MergeSettings
-from .plan import MergingPlan, Plan, Skipped
+from .merging import MergeSettings, SlotPlan
+from .plan import Plan, Skipped
 from .settings import Settings, Target
 from .windows import WindowPlan
 
 Plans = dict[Target, Any]
-"""Each is a ``Plan``, and that of queries a ``MergingPlan``; a ``WindowPlan`` is of queries and
+"""Each is a ``Plan``, and that of queries a ``SlotPlan``; a ``WindowPlan`` is of queries and
 keys."""
 
 
@@ -77,13 +77,13 @@ class LayerPlan:
         cross_attention, mlp: plans of the queries and of the tokens there.
     """
 
-    queries: MergingPlan | None = None
+    queries: SlotPlan | None = None
     keys: Plan | None = None
     sizes: Tensor | None = None
     groups: QueryGroups | None = None
     window: WindowPlan | None = None
-    cross_attention: MergingPlan | None = None
-    mlp: MergingPlan | None = None
+    cross_attention: SlotPlan | None = None
+    mlp: SlotPlan | None = None
 
     def reduce_inputs(self, n: Tensor, context: Tensor, value: Tensor) -> Inputs:
         """What the projections of a layer get; each tensor is reduced once. Each (B, N, C).
@@ -135,7 +135,7 @@ def join_plans(plans: Plans, layer: Layer, weighed: bool, seed: int) -> LayerPla
 
 
 def _make_groups(
-    queries: MergingPlan | None, keys: Plan | None, layer: Layer, seed: int
+    queries: SlotPlan | None, keys: Plan | None, layer: Layer, seed: int
 ) -> QueryGroups | None:
     """The groups of the queries that remain, None where all of them read the same keys."""
     if not keys or keys.groups == 1:

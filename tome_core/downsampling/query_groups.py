@@ -126,7 +126,7 @@ def draw_groups(
 def cut_groups(
     slots: int, groups: int, device: torch.device, before: int = 0, after: int = 0
 ) -> QueryGroups:
-    """Groups of merged queries. Their slots are in random order already (see ``MergingPlan``),
+    """Groups of merged queries. Their slots are in random order already (see ``SlotPlan``),
     so each block of slots is a group.
 
     The other arguments are as for ``draw_groups``.

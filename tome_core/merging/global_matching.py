@@ -58,7 +58,7 @@ def absorb_most_similar(best: Tensor, nearest: Tensor, dst: Destinations, merged
 
 @constant
 def shuffle(tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """One random order of all tokens, along which slots are numbered (see ``MergingPlan``).
+    """One random order of all tokens, along which slots are numbered (see ``SlotPlan``).
 
     Returns the order and the place of each token in it, (tokens,) int64 both.
     """

@@ -18,6 +18,11 @@ from ..tokens import join_heads, number_rows, split_heads, take_tokens
 class SlotPlan(ABC):
     """Token n of image b goes to slot ``assign[b, n]``; every slot holds at least one token.
 
+    A ``Plan`` with a way back: it also serves queries and the tokens of the MLP. Slots with
+    neighbouring numbers are seldom neighbours in the picture, so query groups are blocks of slots.
+    A token that is merged elsewhere moves few slots to another block: else rounding would change
+    the keys of many queries.
+
     assign: (B, N) int64 in [0, M). Seen as (B, H, W) it is the token map.
     rows: (B·N,) int64, the same slots counted through the whole batch.
     chosen: (B, M) int64, the token that stands for each slot: its dst, or the one it holds.
@@ -37,6 +42,7 @@ class SlotPlan(ABC):
 
     @property
     def queries_kept(self) -> int:
+        """M, the queries that attention computes."""
         return self.chosen.shape[1]
 
     @property
@@ -52,6 +58,7 @@ class SlotPlan(ABC):
         """The mean of each slot, ToMe (arXiv 2210.09461) sec. 3. (B, N, C) -> (B, M, C)."""
 
     def unmerge(self, y: Tensor) -> Tensor:
+        """Give each token its slot's value. (B, M, C) -> (B, N, C)."""
         if y.ndim == 4:
             return take_tokens(y, self.assign)
         return y.flatten(0, 1).index_select(0, self.rows).unflatten(0, self.shape)

@@ -12,7 +12,7 @@ from ..downsampling import ChoosingPlan, choose_for_groups
 from ..draws import Draws
 from ..grid import TokenGrid
 from ..layer import Layer
-from ..plan import MergingPlan, Skipped
+from ..plan import Skipped
 from ..windows import WindowPlan, cut_strips, merge_queries, plan_windows
 from .destinations import (
     Destinations,
@@ -23,6 +23,7 @@ from .destinations import (
 )
 from .global_matching import match_global
 from .local_matching import match_local
+from .plan import SlotPlan
 from .settings import MergeSettings
 
 LEAST_TOKENS = 32
@@ -34,7 +35,7 @@ attention layer on 2 CPU cores with ComfyUI's default attention there: 0.5 of 16
 
 def plan_merging(
     settings: MergeSettings, layer: Layer, draws: Draws, metric: Tensor
-) -> MergingPlan | WindowPlan | Skipped:
+) -> SlotPlan | WindowPlan | Skipped:
     """The plan of the queries in a layer that ``explain_unreduced`` says nothing of.
 
     metric: (B, N, C) tokens of the picture that are compared.
@@ -66,7 +67,7 @@ def count_kept(settings: MergeSettings, grid: TokenGrid) -> int:
 
 def merge_picture(
     settings: MergeSettings, layer: Layer, draws: Draws, metric: Tensor
-) -> MergingPlan | Skipped:
+) -> SlotPlan | Skipped:
     """The plan that merges as many tokens as ``settings`` ask for.
 
     Where queries may be split into groups, up to three more are merged, so that all groups have as

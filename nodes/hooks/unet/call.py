@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ....tome_core.layer import Layer
-from ....tome_core.plan import MergingPlan
+from ....tome_core.merging import SlotPlan
 from ....tome_core.plan_layer import LayerPlan
 from ....tome_core.windows.plan import WindowPlan
 from ..attention.backend import Backend
@@ -41,8 +41,8 @@ class RunningBlock:
     sizes: Tensor | None
     window: WindowPlan | None
     outputs: LayerPlan | None
-    cross_attention: MergingPlan | None
-    mlp: MergingPlan | None
+    cross_attention: SlotPlan | None
+    mlp: SlotPlan | None
     given: tuple[Tensor, ...]
 
     @classmethod
