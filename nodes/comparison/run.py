@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..hooks.attach import listen
 from ..hooks.run.device_wait import wait_for
-from ..hooks.run.report import RunSummary
+from ..hooks.run.report import Lines
 
 Latent = dict[str, Any]
 """This is ComfyUI's LATENT, whose "samples" are (B, C, H, W) or (B, C, F, H, W)."""
@@ -63,7 +63,7 @@ class Run:
     latent: Latent
     seconds: tuple[float, ...]
     peak_memory: int | None = None
-    lines: tuple[tuple[str, str], ...] = ()
+    lines: Lines = ()
     sampled: bool = True
 
 
@@ -155,8 +155,8 @@ def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
     Its second argument is the number of steps that all runs before it made. ``total`` is the number
     of steps of all runs. The progress bar shows both.
     """
-    summaries: list[RunSummary] = []
-    clone = listen(model, summaries.append)
+    heard: list[Lines] = []
+    clone = listen(model, heard.append)
     show = prepare_callback(clone, total)
 
     def run(sampling: Sampling, done: int) -> Run:
@@ -167,7 +167,7 @@ def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
         seconds: list[float] = []
         forget_peak(clone.load_device)
         latent = sample(clone, sampling, watch_steps(show_step, seconds))
-        lines = summaries[-1].lines if summaries else ()
+        lines = heard[-1] if heard else ()
         sampled = sampling.denoise > 0
         return Run(latent, tuple(seconds), read_peak(clone.load_device), lines, sampled)
 

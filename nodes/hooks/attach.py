@@ -14,7 +14,7 @@ from ...tome_core.settings import Settings
 from .attention.overrides import find_pack
 from .run.kept_tensors import give_back_with
 from .run.node_text import write_on_node
-from .run.report import RunSummary
+from .run.report import Lines
 from .run.state import KEY, Architecture, Attached
 from .run.wrappers import add_wrappers
 from .settings_stack import AppliedNode, SettingsStack
@@ -59,7 +59,7 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
     return clone
 
 
-def listen(model: ModelPatcher, listener: Callable[[RunSummary], None]) -> ModelPatcher:
+def listen(model: ModelPatcher, listener: Callable[[Lines], None]) -> ModelPatcher:
     """A clone of ``model``; ``listener`` gets what our nodes did in each of its sampling runs.
 
     It is never called where the model has none of our nodes.

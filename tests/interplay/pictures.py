@@ -11,7 +11,6 @@ from functools import cache
 from comfy.model_patcher import ModelPatcher
 from support.modes import Mode
 from token_merge.nodes.hooks.attach import listen
-from token_merge.nodes.hooks.run.report import RunSummary
 from torch import Tensor
 
 from .first_versions import leave_out_if_lacking
@@ -54,7 +53,7 @@ def paint(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> P
     if mode and order == "after":
         model = mode.put_on(model)
     said: list[tuple[str, str]] = []
-    model = listen(model, lambda summary: _collect(summary, said))
+    model = listen(model, said.extend)
     situation = other.enter() if other else nullcontext()
     with situation, _count_calls(model, kind.entry) as calls:
         latent = call.sample(model)
@@ -64,10 +63,6 @@ def paint(kind: Kind, other: Other | None, mode: Mode | None, order: Order) -> P
         tuple(each for each in said if DONE.match(each[1])),
         tuple(each for each in said if not DONE.match(each[1])),
     )
-
-
-def _collect(summary: RunSummary, said: list[tuple[str, str]]) -> None:
-    said += summary.lines
 
 
 @contextmanager

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from comfy.model_patcher import ModelPatcher
 from support import other_attention as others
 from token_merge.nodes.hooks.attach import listen
+from token_merge.nodes.hooks.run.report import Lines
 from torch import Tensor
 
 from benchmarks import ours
@@ -109,7 +109,7 @@ def measure(kind: str, other: str = "", node: str = "", steps: int | None = None
     patched = OTHERS[other](model) if other else model
     said: list[str] = []
     if node:
-        patched = listen(ours.apply(NODES[node], patched), lambda summary: _note(summary, said))
+        patched = listen(ours.apply(NODES[node], patched), lambda lines: _note(lines, said))
     watch = EffortWatch()
     # A watch would hide from our node what the other one is, and counts nothing of other kernels.
     watched = watch.attach(patched) if node and not other else patched
@@ -122,10 +122,8 @@ def measure(kind: str, other: str = "", node: str = "", steps: int | None = None
     return Found(float(-10 * error.log10().mean()), watch.effort.pairs / pairs, tuple(said))
 
 
-def _note(summary: Any, said: list[str]) -> None:
-    said[:] = [
-        re.sub(r" \(block .*|^\d+ layers?(:| skipped:) ", "", line) for _, line in summary.lines
-    ]
+def _note(lines: Lines, said: list[str]) -> None:
+    said[:] = [re.sub(r" \(block .*|^\d+ layers?(:| skipped:) ", "", line) for _, line in lines]
 
 
 @pytest.mark.parametrize("other", OTHERS)

@@ -12,7 +12,6 @@ from textwrap import wrap
 from comfy_api.latest import io
 
 from ....tome_core.settings import Settings
-from .report import RunSummary
 from .state import Attached, Run
 
 logger = logging.getLogger("token_merge")
@@ -104,7 +103,7 @@ def report_end(attached: Attached, run: Run) -> None:
             logger.warning("%s: %s.", name, line)
         said += [(name, line) for line in (*done, *left)]
     for listener in attached.listeners:
-        listener(RunSummary(tuple(said)))
+        listener(tuple(said))
 
 
 def report_stop(attached: Attached) -> None:

@@ -13,6 +13,9 @@ MOST_NAMES = 3
 Layers = set[object]
 """The text of each layer is its name. The set is empty where the whole run is meant."""
 
+Lines = tuple[tuple[str, str], ...]
+"""They are said at the end of a run: pairs of a node's name and a line of text."""
+
 
 class Counts(NamedTuple):
     """How much the attention of a layer is reduced.
@@ -30,13 +33,6 @@ class Counts(NamedTuple):
     keys: int
     windows: bool = False
     shared: str = ""
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What was said at the end of a run. lines: pairs of a node's name and a line of text."""
-
-    lines: tuple[tuple[str, str], ...]
 
 
 @dataclass

@@ -18,7 +18,7 @@ from ....tome_core.schedule import PercentRange, SigmaRange
 from ....tome_core.settings import Settings, Target
 from ..settings_stack import SettingsStack
 from .draw_index import DrawIndex
-from .report import RunReport, RunSummary
+from .report import Lines, RunReport
 
 Acting = dict[Settings, frozenset[Target]]
 """It says what each setting reduces in a layer; no target is in it twice."""
@@ -156,7 +156,7 @@ class Attached:
 
     architecture: Architecture
     stack: SettingsStack
-    listeners: tuple[Callable[[RunSummary], None], ...] = ()
+    listeners: tuple[Callable[[Lines], None], ...] = ()
     run: Run | None = None
     call: Any = None
 
