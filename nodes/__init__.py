@@ -3,11 +3,10 @@
 from comfy_api.latest import ComfyExtension, io
 from typing_extensions import override
 
-from ..tome_core.faster_forms import PREPARING
 from .compare import TokenReductionCompare
 from .hooks.run.kept_tensors import enter_pause
 from .hooks.run.node_text import tell_preparing
-from .kernels import enter_kernels
+from .kernels import PREPARING, enter_kernels
 from .token_downsample import TokenDownsample, TokenDownsampleAdvanced, register_replacement
 from .token_merge import TokenMerge, TokenMergeAdvanced
 

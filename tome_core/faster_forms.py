@@ -7,8 +7,7 @@ package that brings it, and the verb looks it up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,17 +50,3 @@ def why_unavailable(operator: str, device: torch.device, *call: Any) -> str:
     """
     form = FORMS.get(operator)
     return form.why_unavailable(device, *call) if form else "there is no GPU"
-
-
-PREPARING: list[Callable[[], AbstractContextManager[Any]]] = []
-"""In these contexts a form is compiled and tried, which takes seconds once. The package that can
-tell the user of it enters them here."""
-
-
-@contextmanager
-def prepare_form() -> Iterator[None]:
-    """A form is compiled and tried within."""
-    with ExitStack() as told:
-        for tell in PREPARING:
-            told.enter_context(tell())
-        yield

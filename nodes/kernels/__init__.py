@@ -4,5 +4,6 @@
 """
 
 from .kernel_table import enter_kernels
+from .usable import PREPARING
 
-__all__ = ["enter_kernels"]
+__all__ = ["PREPARING", "enter_kernels"]

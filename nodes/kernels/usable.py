@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -13,7 +15,6 @@ import torch
 from torch import Tensor
 
 from ...tome_core.constants import apart_from_block
-from ...tome_core.faster_forms import prepare_form
 
 logger = logging.getLogger("token_merge")
 
@@ -27,6 +28,10 @@ LEAST_TRITON = (3, 3)
 LEAST_ALIKE = 0.98
 """So many of the tokens that a kernel chooses must be those that it has to choose. Rounding decides
 which of two that are equally similar is merged."""
+
+PREPARING: list[Callable[[], AbstractContextManager[Any]]] = []
+"""In these contexts a kernel is compiled and tried, which takes seconds once. Who can tell the user
+of it enters them here."""
 
 
 class TooLittleMemoryError(RuntimeError):
@@ -63,7 +68,7 @@ def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int
         return "the GPU is not one of NVIDIA's since 2020"
     logger.info("Trying our kernel %r: some seconds, if Triton has to compile it first.", kernel)
     try:
-        with prepare_form():
+        with _preparing():
             works = _works(kernel, device, dtype, *shape)
         return "" if works else "Triton gives other results here"
     except ImportError:
@@ -82,6 +87,15 @@ def _name_old_triton() -> str:
     needed = ".".join(map(str, LEAST_TRITON))
     is_old = bool(numbers) and numbers < LEAST_TRITON
     return f"Triton {version} is installed, and {needed} or later is needed" if is_old else ""
+
+
+@contextmanager
+def _preparing() -> Iterator[None]:
+    """A kernel is compiled and tried within."""
+    with ExitStack() as told:
+        for tell in PREPARING:
+            told.enter_context(tell())
+        yield
 
 
 @torch.inference_mode()
