@@ -23,8 +23,8 @@ def find_preferred(model: nn.Module, run: Run) -> Attention | None:
     """
     if id(model) not in run.preferred:
         layers = (each for each in model.modules() if type(each).__name__ == "ComfyAttention")
-        found: set[Any] = {layer.function for layer in layers}
-        run.preferred[id(model)] = found.pop() if len(found) == 1 else None
-        if found:
+        asked: set[Any] = {layer.function for layer in layers}
+        run.preferred[id(model)] = next(iter(asked)) if len(asked) == 1 else None
+        if len(asked) > 1:
             run.report.say(None, DIFFERENT)
     return run.preferred[id(model)]
