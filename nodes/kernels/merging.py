@@ -19,7 +19,7 @@ from ...tome_core.merging.local_matching import find_nearby, match_in_tiles
 from ...tome_core.merging.tiles import Tiling
 from ...tome_core.tokens import number_first
 from . import merging_triton as kernels
-from .shapes import choose_matching_shape, count_in_units
+from .shapes import MATCHED_CHANNELS, MATCHED_TOKENS, choose_dst_block, count_in_units
 
 AT_ONCE = 4096
 """So many tokens of an image are numbered at once."""
@@ -87,12 +87,11 @@ def _find_nearest(
 
     levels, nearest: (B, N) int32. metric: (B, N, C).
     """
-    shape = choose_matching_shape(metric.device)
     unit, (*strides, channels) = count_in_units(*metric.stride()[:2], metric.shape[2])
     tiling, nearby = find_nearby(grid, *dst.cells)  # (tiles, K)
     numbers = _number_tokens(tiling, metric.device)  # (tiles, T)
     norms = torch.linalg.vector_norm(metric, dim=-1, dtype=torch.float32)  # (B, N)
-    blocks = tiling.tiles * triton.cdiv(numbers.shape[1], shape.tokens)
+    blocks = tiling.tiles * triton.cdiv(numbers.shape[1], MATCHED_TOKENS)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(metric):
         kernels.find_nearest[blocks, len(metric)](
@@ -110,9 +109,9 @@ def _find_nearest(
             channels,
             LEAST_NORM,
             UNIT=unit,
-            TOKENS=shape.tokens,
-            DST=shape.dst,
-            CHANNELS=shape.channels,
+            TOKENS=MATCHED_TOKENS,
+            DST=choose_dst_block(metric.device),
+            CHANNELS=MATCHED_CHANNELS,
             num_warps=4,
             num_stages=3,
             enable_fp_fusion=True,

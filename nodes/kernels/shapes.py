@@ -74,22 +74,17 @@ def choose_shape(
     return replace(shape, half_sums=half_sums)
 
 
-@dataclass(frozen=True)
-class MatchingShape:
-    """How the kernel that compares tokens is compiled: a block has so many of each."""
-
-    tokens: int = 128
-    dst: int = 128
-    channels: int = 64
+MATCHED_TOKENS, MATCHED_CHANNELS = 128, 64
+"""The kernel that compares tokens takes blocks of so many tokens and channels."""
 
 
-OF_WIDE_PRODUCTS, OF_OTHERS = MatchingShape(), MatchingShape(dst=64)
-"""The first one is the fastest of twelve choices on an H200. On other GPUs it takes 64 KiB and
-spills registers."""
+def choose_dst_block(device: torch.device) -> int:
+    """With how many dst tokens that kernel compares a block of tokens at once.
 
-
-def choose_matching_shape(device: torch.device) -> MatchingShape:
-    return OF_WIDE_PRODUCTS if _has_wide_products(device) else OF_OTHERS
+    128 are the fastest of twelve choices on an H200. On other GPUs they take 64 KiB and spill
+    registers.
+    """
+    return 128 if _has_wide_products(device) else 64
 
 
 def _has_wide_products(device: torch.device) -> bool:
