@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ....tome_core.constants import constant
 from ....tome_core.grid import TokenGrid
 from ..attention.call import AttentionCall
 
@@ -65,7 +64,6 @@ class Interwoven:
     places: Tensor
 
     @staticmethod
-    @constant
     def weave(grid: TokenGrid, beside: int, length: int, device: torch.device) -> Interwoven:
         """For rows that are prolonged by ``beside`` tokens, and other tokens behind them all."""
         tokens = torch.arange(length, device=device)

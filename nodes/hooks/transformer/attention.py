@@ -69,7 +69,7 @@ def attend(
         out = arranged.run_in_windows(plan.window)
     else:
         out = attend_to_fewer(backend, plan, arranged, call.model.run.report)
-    return arrangement.restore(out) if arrangement else out
+    return arrangement.restore(out)
 
 
 def plan_call(
@@ -78,7 +78,7 @@ def plan_call(
     backend: Backend,
     tensors: AttentionCall,
     options: Mapping[str, Any],
-) -> tuple[Arrangement | None, AttentionCall, LayerPlan] | None:
+) -> tuple[Arrangement, AttentionCall, LayerPlan] | None:
     """The plan of an attention call, None where nothing is reduced in it.
 
     Returns also the call that the plan is of, and how the given one became it.
@@ -92,13 +92,12 @@ def plan_call(
     name = name or (sequence.block, sequence.stream, tensors.q.shape)
     if name in call.unreduced:
         return None
-    arrangement = sequence.arrangement
-    arranged = arrangement.arrange(tensors) if arrangement else tensors
+    arranged = sequence.arrangement.arrange(tensors)
     plan = plan_sequence(call, acting, backend, sequence, arranged)
     if plan is None:
         call.unreduced.add(name)
         return None
-    return arrangement, arranged, plan
+    return sequence.arrangement, arranged, plan
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,12 @@ class Sequence:
     """Where the picture lies among the tokens of an attention call.
 
     block: the block that runs. stream: the sequence that plans are of. arrangement: how the call
-    becomes one on this sequence, None where it is one.
+    becomes one on this sequence.
     """
 
     block: Block
     stream: Stream
-    arrangement: Arrangement | None
+    arrangement: Arrangement
 
 
 def locate(
@@ -153,10 +152,10 @@ def locate(
     return None
 
 
-def _explain_misfit(tensors: AttentionCall, arrangement: Arrangement | None, keys: int) -> str:
+def _explain_misfit(tensors: AttentionCall, arrangement: Arrangement, keys: int) -> str:
     """Why a call on a known sequence is left alone, empty where it is not."""
     queries, mask = tensors.q.shape[2], tensors.mask
-    if queries != (arrangement.count_queries(keys) if arrangement else keys):
+    if queries != arrangement.count_queries(keys):
         return f"its {queries} queries do not fit its {keys} keys"
     if mask is not None and not _fits(mask, keys):
         return f"its mask of shape {tuple(mask.shape)} does not fit its {keys} tokens"

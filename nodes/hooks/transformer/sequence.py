@@ -100,13 +100,13 @@ class SequenceLayout:
         return [each for each in counts if each[0]]
 
     @constant
-    def find_arrangement(self, stream: Stream, device: torch.device) -> Arrangement | None:
-        """How a call on the tokens of ``stream`` becomes one that plans are of; None: it is one."""
+    def find_arrangement(self, stream: Stream, device: torch.device) -> Arrangement:
+        """How a call on the tokens of ``stream`` becomes one that plans are of."""
         if self.beside:
             return Interwoven.weave(self.grid, self.beside, stream.length, device)
         prompt_queries = self.family.prompt_queries
         if prompt_queries is None:
-            return None
+            return KeysAlone()
         alone = stream.others - self.references - self.references_behind - prompt_queries
         return KeysAlone(after=alone) if self.family.text == "after" else KeysAlone(before=alone)
 
