@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,17 +29,6 @@ class TokenGrid:
             side = getattr(self, name)
             if side < 1:
                 raise ValueError(f"{name} is {side}, expected at least 1")
-
-    @classmethod
-    def from_activations(cls, shape: Sequence[int]) -> TokenGrid:
-        """Grid of a layer that flattens activations of shape (B, C, H, W) to H·W tokens.
-
-        The activations are the only exact source: a UNet rounds up where it halves an odd side,
-        so neither the latent's size nor the token count determines the grid.
-        """
-        if len(shape) != 4:
-            raise ValueError(f"activations have shape {tuple(shape)}, expected (B, C, H, W)")
-        return cls(height=shape[2], width=shape[3])
 
     @property
     def sides(self) -> tuple[int, int, int]:

@@ -21,14 +21,6 @@ def test_tokens_lie_in_raster_order():
     assert grid.unflatten(x)[0, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-@pytest.mark.parametrize("side", range(1, 40))
-def test_grid_of_an_odd_side_is_what_the_strided_convolution_leaves(side):
-    halve = torch.nn.Conv2d(4, 4, 3, stride=2, padding=1)
-    activations = halve(torch.zeros(1, 4, side, 7))
-    grid = TokenGrid.from_activations(activations.shape)
-    assert (grid.height, grid.width) == (-(-side // 2), 4)
-
-
 def test_a_sequence_of_another_length_is_refused():
     with pytest.raises(ValueError, match=r"sequence has 5 tokens, expected 6 on 2x3"):
         TokenGrid(2, 3).unflatten(torch.zeros(1, 5, 1))
@@ -37,11 +29,6 @@ def test_a_sequence_of_another_length_is_refused():
 def test_an_empty_side_is_refused():
     with pytest.raises(ValueError, match="height is 0, expected at least 1"):
         TokenGrid(0, 3)
-
-
-def test_activations_that_are_no_picture_are_refused():
-    with pytest.raises(ValueError, match=r"expected \(B, C, H, W\)"):
-        TokenGrid.from_activations((1, 2, 3))
 
 
 @given(grids, st.floats(1.0, 8.0))

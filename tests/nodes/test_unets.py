@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.pairs import cover_pairs
+from token_merge.nodes.hooks.unet.layers import SelfAttentionLayer
 
 IMAGE_UNETS = ["SD15", "SDXL", "SSD1B"]
 FEW_UNETS = [
@@ -31,6 +32,15 @@ def test_the_defaults_act_on_sdxl_whose_finest_attention_is_downsampled_twice(
     attention_log.lengths.clear()
     denoise(attention_log.watch(token_downsample(unet(name), method="stratified")), size=(16, 16))
     assert self_attention(attention_log) == {(64, 16), (16, 16)}
+
+
+@pytest.mark.parametrize("side", range(1, 40))
+def test_the_grid_of_an_odd_side_is_what_the_strided_convolution_leaves(side):
+    latent = torch.zeros(1, 4, side, 7)
+    left = torch.nn.Conv2d(4, 4, 3, stride=2, padding=1)(latent).shape[2:]
+    layer = SelfAttentionLayer("input", 1, 0, 2, 8, 8, "")
+    grid = layer.measure_from(latent, (2,), latent.dtype).stream.grid
+    assert (grid.height, grid.width) == left
 
 
 @pytest.mark.parametrize(

@@ -48,18 +48,18 @@ class SelfAttentionLayer:
     @constant
     def measure(
         self,
-        activations: tuple[int, ...],
+        height: int,
+        width: int,
         resolutions: tuple[int, ...],
         device: torch.device,
-        dtype: torch.dtype = torch.float16,
+        dtype: torch.dtype,
     ) -> Layer:
-        """The layer with activations of this shape, (B, C, H, W).
+        """The layer with activations of height x width tokens.
 
-        resolutions: of all layers of the UNet, finest first.
+        resolutions: of all layers of the UNet, finest first. dtype: in which it computes.
         """
-        stream = Stream(TokenGrid.from_activations(activations))
         return Layer(
-            stream,
+            Stream(TokenGrid(height, width)),
             device,
             self.downsample,
             resolutions,
@@ -77,8 +77,8 @@ class SelfAttentionLayer:
         them would save even less; or more, and then they are not reduced, too.
         """
         # A UNet rounds up where it halves an odd side.
-        sides = (-(-side // self.downsample) for side in latent.shape[-2:])
-        return self.measure((0, 0, *sides), resolutions, latent.device, dtype)
+        height, width = (-(-side // self.downsample) for side in latent.shape[-2:])
+        return self.measure(height, width, resolutions, latent.device, dtype)
 
     def __str__(self) -> str:
         return f"{self.block} {self.number}.{self.index}"

@@ -62,7 +62,8 @@ def reduce_self_attention(
         for settings in acting:
             call.model.run.report.say(settings, reason, layer)
         return n, context, value
-    size = layer.measure(activations, call.model.stack.resolutions, n.device, n.dtype)
+    height, width = activations[2:]
+    size = layer.measure(height, width, call.model.stack.resolutions, n.device, n.dtype)
     plan = plan_attention(call.model, acting, layer, call.add_speed(size), n, call.override)
     if plan is None:
         call.unreduced.add(name)
