@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from einops import rearrange
 from torch import Tensor
 
 from ..attention.joining import join_parts
@@ -12,7 +13,7 @@ from ..attention.partial import PartialOutput, attend_part, find_masked
 from ..constants import constant
 from ..tokens import number_between, take_rows
 from .drawn_keys import DrawnKeys
-from .near_and_far_keys import KeySet
+from .near_and_far_keys import TILES, KeySet
 from .plan import WindowPlan
 
 
@@ -89,11 +90,11 @@ class Heads:
         )  # (B·h·R, tiles, keys_read, D)
         bias = None
         if self.mask is not None:
-            queries = self.plan.geometry.queries.view(1, 1, *self.plan.geometry.tiles, -1, 1)
+            queries = self.plan.geometry.queries.view(1, 1, *self.plan.geometry.tiles, -1)
             read = keys.view_windows(numbers[..., None], tiles)  # (h, R, tiles, keys_read, 1)
-            bias = self._take_mask(arrange_tiles(queries, of)[..., 0], read[..., 0])
+            bias = self._take_mask(arrange_tiles(queries, of), read[..., 0])
         out, lse = attend_part(arrange_tiles(q, of), k, v, bias, self.scale)
-        return restore_tiles(out, q.shape, of), restore_tiles(lse[..., None], q.shape, of)[..., 0]
+        return restore_tiles(out, q.shape, of), restore_tiles(lse, q.shape, of)
 
     def _attend_all(self, q: Tensor, queries: Tensor, numbers: Tensor) -> PartialOutput:
         """All queries read the same keys.
@@ -159,19 +160,14 @@ def _number_first_rows(
 
 
 def arrange_tiles(x: Tensor, of: KeySet) -> Tensor:
-    """Tiles as the set's keys are read. (B, h, T, Y, X, Q, D) -> (B·h·R, tiles, Q', D)."""
-    arranged = x.permute(of.order)
-    own = 2 + len(of.row_axes)
-    return arranged.flatten(own + 1, 5).flatten(0, own - 1)
+    """Tiles as the set's keys are read. (B, h, T, Y, X, Q, ...) -> (B·h·R, tiles, Q', ...)."""
+    return rearrange(x, f"{TILES} -> {of.pattern}")
 
 
 def restore_tiles(x: Tensor, shape: torch.Size, of: KeySet) -> Tensor:
     """The way back. shape: (B, h, T, Y, X, Q, ...)."""
-    sides = [shape[each] for each in of.order[:-1]]
-    own = 2 + len(of.row_axes)
-    apart = x.unflatten(2, sides[own + 1 :]).unflatten(0, sides[:own])
-    places = sorted(range(7), key=of.order.__getitem__)
-    return apart.permute(places)
+    sides = dict(zip("bhtyx", shape[:5], strict=True))
+    return rearrange(x, f"{of.pattern} -> {TILES}", **sides)
 
 
 def allows_merging(mask: Tensor | None) -> bool:

@@ -21,6 +21,10 @@ ELSEWHERE = 16.0
 
 FRAMES, COLUMNS = 0, 2
 
+AXES = "tyx"
+TILES = "b h t y x q ..."
+"""Queries are so before they are put together: Q of each tile along frames, rows and columns."""
+
 
 @dataclass(frozen=True)
 class KeySet:
@@ -48,11 +52,14 @@ class KeySet:
         return tuple(axis for axis in axes if axis != self.sliding_axis)
 
     @cached_property
-    def order(self) -> tuple[int, ...]:
-        """Of (B, h, T, Y, X, Q, D): rows of tiles, the sliding axis, all other axes of tiles."""
-        first = (*self.row_axes, self.sliding_axis)
-        joined = (axis for axis in range(3) if axis not in first)
-        return (0, 1, *(2 + axis for axis in (*first, *joined)), 5, 6)
+    def pattern(self) -> str:
+        """How ``TILES`` are put together as the set's keys are read, for einops: rows of tiles,
+        tiles along the sliding axis, queries that read the same keys.
+        """
+        rows = [AXES[axis] for axis in self.row_axes]
+        sliding = AXES[self.sliding_axis]
+        joined = [axis for axis in AXES if axis not in (*rows, sliding)]
+        return f"(b h {' '.join(rows)}) {sliding} ({' '.join([*joined, 'q'])}) ..."
 
 
 def list_key_sets(axes: Axes, factor: float, temporal_factor: float) -> tuple[KeySet, ...]:
