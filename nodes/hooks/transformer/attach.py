@@ -49,8 +49,7 @@ class Transformer:
         transformer_call = TransformerCall(
             model=call,
             layout=layout,
-            first_single=family.find_first_block(model, "single"),
-            total_blocks=family.count_blocks(model),
+            first_single=len(getattr(model, "double_blocks", ())),
             override=override,
             preferred=find_preferred(model, call.run),
             unreduced=call.find_unreduced(inputs.latent.device, override and override.name, layout),

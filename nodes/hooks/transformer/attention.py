@@ -142,7 +142,7 @@ def locate(
         reason = _explain_misfit(tensors, arrangement, keys)
         if not reason:
             return Sequence(block, stream, arrangement)
-    elif other_keys or (block.total and not layout.is_apart(keys)):
+    elif other_keys or (family.tells_block and not layout.is_apart(keys)):
         reason = stream.reason
     elif not layout.is_apart(keys):
         report.idle_reasons.add(stream.reason)

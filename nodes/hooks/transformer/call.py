@@ -25,13 +25,9 @@ INPUT_PATCHES = "post_input"
 
 @dataclass(frozen=True)
 class Block:
-    """A transformer block by its number, from 0 in the order in which they run.
-
-    total: how many blocks the model has, 0 where it does not tell which of them is running.
-    """
+    """A transformer block by its number, from 0 in the order in which they run."""
 
     number: int
-    total: int
 
     downsample = 1
 
@@ -51,7 +47,6 @@ class TransformerCall:
         model: what both architectures know of the call.
         layout: where the picture lies in its sequences.
         first_single: number of the first block of the kind that ComfyUI calls "single".
-        total_blocks: 0 where the model does not tell which block is running.
         override: the attention that another node put in place, None where there is none.
         unreduced: see ``ModelCall.find_unreduced``.
         preferred: the attention that the checkpoint asks for, None where it asks for none.
@@ -63,7 +58,6 @@ class TransformerCall:
     model: ModelCall
     layout: SequenceLayout
     first_single: int
-    total_blocks: int
     override: Override | None
     unreduced: set[Hashable]
     preferred: Attention | None = None
@@ -73,13 +67,13 @@ class TransformerCall:
 
     def find_block(self, options: Mapping[str, Any]) -> Block | None:
         """The block that runs, None within a refiner before or between the blocks."""
-        if not self.total_blocks:
-            return Block(next(self.ordinals), 0)
+        if not self.layout.family.tells_block:
+            return Block(next(self.ordinals))
         index = options.get(BLOCK_KEY)
         if index is None:
             return None
         first = self.first_single if options.get("block_type") == "single" else 0
-        return Block(first + index, self.total_blocks)
+        return Block(first + index)
 
     def name_attention(
         self, options: Mapping[str, Any], q: Tensor | Container, k: Tensor | Container
@@ -89,7 +83,7 @@ class TransformerCall:
         None where the model does not tell which block is running: earlier calls count then.
         """
         index = options.get(BLOCK_KEY)
-        if index is None or not self.total_blocks:
+        if index is None or not self.layout.family.tells_block:
             return None
         sides = peek(q).shape, peek(k).shape
         return options.get("block_type"), index, _read_references(options), sides

@@ -6,7 +6,6 @@ Read off ComfyUI's model classes, which are named and not imported: an older Com
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Literal
 
 from torch import nn
@@ -35,8 +34,7 @@ class Family:
             cross-attention.
         patch: where the model keeps its patch size: attributes or numbers, for frames, rows and
             columns, or for the last of these.
-        blocks: the lists of blocks in the order in which they run; empty where the model does not
-            tell which block is running.
+        tells_block: the model tells which block is running.
         references: conditioning whose latents become tokens between text and picture, each with
             the module without which the model ignores it.
         references_behind: conditioning whose latents become tokens behind the picture.
@@ -63,7 +61,7 @@ class Family:
     name: str
     text: Literal["before", "after", "apart"]
     patch: tuple[str | int, ...] = ("patch_size",)
-    blocks: tuple[str, ...] = ()
+    tells_block: bool = False
     references: tuple[tuple[str, str], ...] = ()
     references_behind: tuple[str, ...] = ()
     beside: str | None = None
@@ -89,14 +87,6 @@ class Family:
         frames, rows, columns = [1] * (3 - len(sides)) + sides
         return frames, rows, columns
 
-    def find_first_block(self, model: nn.Module, kind: str) -> int:
-        """Number of the first block of ``kind`` ("double", "single")."""
-        doubles = len(self.blocks) > 1 and kind == "single"
-        return len(attrgetter(self.blocks[0])(model)) if doubles else 0
-
-    def count_blocks(self, model: nn.Module) -> int:
-        return sum(len(attrgetter(name)(model)) for name in self.blocks)
-
 
 CLIP_VISION = (257, 514)
 """The pictures that Wan reads as it reads a prompt have so many tokens: one picture, or the first
@@ -106,15 +96,13 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.flux.model.Flux": Family(
         "Flux 1, Flux 2, LongCat-Image",
         "before",
-        blocks=("double_blocks", "single_blocks"),
+        tells_block=True,
         references_behind=("ref_latents",),
         counts_references=True,
     ),
-    "comfy.ldm.chroma.model.Chroma": Family(
-        "Chroma", "before", blocks=("double_blocks", "single_blocks")
-    ),
+    "comfy.ldm.chroma.model.Chroma": Family("Chroma", "before", tells_block=True),
     "comfy.ldm.chroma_radiance.model.ChromaRadiance": Family(
-        "Chroma Radiance", "before", blocks=("double_blocks", "single_blocks")
+        "Chroma Radiance", "before", tells_block=True
     ),
     "comfy.ldm.modules.diffusionmodules.mmdit.OpenAISignatureMMDITWrapper": Family(
         # SD 3.5 Medium also attends among the picture's tokens alone.
@@ -125,7 +113,7 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.qwen_image.model.QwenImageTransformer2DModel": Family(
         "Qwen-Image, Qwen-Image-Edit",
         "before",
-        blocks=("transformer_blocks",),
+        tells_block=True,
         references_behind=("ref_latents",),
         counts_references=True,
     ),
@@ -134,7 +122,7 @@ FAMILIES: dict[str, Family] = {
         "Qwen-Image 2.1",
         "before",
         patch=(1, 1),
-        blocks=("transformer_blocks",),
+        tells_block=True,
         count_text=count_with_references,
         prompt_queries=0,
     ),
@@ -142,7 +130,7 @@ FAMILIES: dict[str, Family] = {
         # Ming-Image appends the frames of its references to the picture, and then pads.
         "Lumina 2, Z-Image",
         "before",
-        blocks=("layers",),
+        tells_block=True,
         references_behind=("ref_frames",),
         padding="pad_tokens_multiple",
         count_text=count_captions,
@@ -150,27 +138,27 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.lumina.model.NextDiTPixelSpace": Family(
         "Z-Image in pixel space",
         "before",
-        blocks=("layers",),
+        tells_block=True,
         padding="pad_tokens_multiple",
         count_text=count_captions,
     ),
     "comfy.ldm.wan.model.WanModel": Family(
         "Wan 2.1 and 2.2",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         references=(("reference_latent", "ref_conv"),),
         references_behind=("time_dim_concat", "context_latents"),
         prompt_tokens=CLIP_VISION,
     ),
-    "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", blocks=("blocks",)),
+    "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", tells_block=True),
     "comfy.ldm.wan.model.CameraWanModel": Family(
-        "Wan Camera", "apart", blocks=("blocks",), prompt_tokens=CLIP_VISION
+        "Wan Camera", "apart", tells_block=True, prompt_tokens=CLIP_VISION
     ),
     "comfy.ldm.wan.model.HumoWanModel": Family(
         # Each frame reads the 16 tokens of its sound.
         "Wan HuMo",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         references_behind=("reference_latent",),
         prompt_tokens=(16,),
     ),
@@ -178,14 +166,14 @@ FAMILIES: dict[str, Family] = {
         # Of the motion before the video, the older a frame is the larger are its tokens.
         "Wan S2V",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         references_behind=("reference_latent",),
         sizes_behind=(("reference_motion", ((1, 2, 2), (1, 4, 4), (4, 8, 8))),),
     ),
     "comfy.ldm.wan.model.SCAILWanModel": Family(
         "Wan SCAIL",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         references=(("reference_latent", "patch_embedding"),),
         references_behind=("pose_latents",),
         prompt_tokens=CLIP_VISION,
@@ -193,7 +181,7 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.wan.model.SCAIL2WanModel": Family(
         "Wan SCAIL 2",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         references=(("reference_latent", "patch_embedding"),),
         references_behind=("pose_latents",),
         prompt_tokens=CLIP_VISION,
@@ -201,19 +189,19 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.wan.model_animate.AnimateWanModel": Family(
         "Wan Animate",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model_wandancer.WanDancerModel": Family(
         "WanDancer",
         "apart",
-        blocks=("blocks",),
+        tells_block=True,
         prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
         "HunyuanVideo, HunyuanImage 2.1",
         "before",
-        blocks=("double_blocks", "single_blocks"),
+        tells_block=True,
         references=(("ref_latent", "img_in"),),
         count_text=count_with_letters_and_vision,
     ),
@@ -230,7 +218,7 @@ FAMILIES: dict[str, Family] = {
         # The prompt's tokens but the last, which holds the noise level, attend by themselves.
         "HiDream-O1",
         "before",
-        blocks=("language_model.layers",),
+        tells_block=True,
         references_behind=("ref_patches",),
         count_text=count_numbered,
         prompt_queries=1,
@@ -251,13 +239,13 @@ FAMILIES: dict[str, Family] = {
         "Cosmos Predict2",
         "apart",
         patch=("patch_temporal", "patch_spatial", "patch_spatial"),
-        blocks=("blocks",),
+        tells_block=True,
     ),
     "comfy.ldm.anima.model.Anima": Family(
         "Anima",
         "apart",
         patch=("patch_temporal", "patch_spatial", "patch_spatial"),
-        blocks=("blocks",),
+        tells_block=True,
         prompt_tokens=(512,),
     ),
     "comfy.ldm.aura.mmdit.MMDiT": Family("AuraFlow", "before", count_text=count_with_registers),
@@ -269,9 +257,7 @@ FAMILIES: dict[str, Family] = {
     "comfy.ldm.cogvideo.model.CogVideoXTransformer3DModel": Family(
         "CogVideoX", "before", patch=("patch_size_t", "patch_size", "patch_size")
     ),
-    "comfy.ldm.kandinsky5.model.Kandinsky5": Family(
-        "Kandinsky 5", "apart", blocks=("visual_transformer_blocks",)
-    ),
+    "comfy.ldm.kandinsky5.model.Kandinsky5": Family("Kandinsky 5", "apart", tells_block=True),
     # Keyframes, references and the sound stand between the prompt and the video.
     "comfy.ldm.minimax.model.MiniMaxH3Model": Family(
         "MiniMax H3", "before", count_text=count_packed
@@ -280,21 +266,21 @@ FAMILIES: dict[str, Family] = {
         "Krea 2",
         "before",
         patch=("patch",),
-        blocks=("blocks",),
+        tells_block=True,
         references_behind=("ref_latents",),
         counts_references=True,
     ),
     "comfy.ldm.lens.model.LensTransformer2DModel": Family(
-        "Lens", "after", patch=(1, 1), blocks=("transformer_blocks",)
+        "Lens", "after", patch=(1, 1), tells_block=True
     ),
     "comfy.ldm.joyimage.model.JoyImageTransformer3DModel": Family(
-        "JoyImage", "after", blocks=("double_blocks",)
+        "JoyImage", "after", tells_block=True
     ),
     "comfy.ldm.mage_flow.model.MageFlowTransformer2DModel": Family(
         "Mage-Flow",
         "before",
         patch=(1, 1),
-        blocks=("transformer_blocks",),
+        tells_block=True,
         references_behind=("ref_latents",),
         counts_references=True,
     ),
