@@ -16,41 +16,13 @@ from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_
 from ....tome_core.faster_forms import find_form
 from ....tome_core.layer import Layer, Precision
 from ..run.report import RunReport
-from .backend_speeds import find_speed
+from .backend_speeds import PYTORCH, Function, find_function, find_speed
 from .call import Attention, AttentionCall, Container, asks_for_gradients, take
-from .override_table import SAGE_ALONE
 from .overrides import Override
 
-TAKE_MASKS = frozenset(
-    {
-        "attention_basic",
-        "attention_sub_quad",
-        "attention_split",
-        "attention_pytorch",
-        "attention_xformers",
-    }
-)
-TAKE_MASKS_FREELY = frozenset({"attention_comfy_kitchen_int8"})
-"""A mask of one row for all queries costs these next to nothing: their kernels read it beside the
-scales of the keys."""
-
-TAKE_CHANNELS = TAKE_MASKS | {"attention_flash"}
-"""These attention functions of ComfyUI accept a mask, and any multiple of 8 channels. Functions
-that are not named may accept neither: SageAttention pads 72 channels to 128 and refuses 136, and
-the mask that forks of it take is added to scores of base 2, where log s weighs too little."""
-
 MOST_CHANNELS = 256
-"""The flash kernels of PyTorch, FlashAttention and xFormers take heads of at most so many."""
-
-KEEP_TO_FLASH = frozenset({"attention_flash", "attention_xformers"})
-"""With more channels FlashAttention refuses each call, of which ComfyUI warns each time, and
-xFormers has no kernel on the newest GPUs."""
-
-HAND_MASKS_ON = frozenset({"attention_flash", "attention3_sage"})
-"""These functions of ComfyUI give every call with a mask to PyTorch's attention."""
-
-ROUND = frozenset({SAGE_ALONE, "attention_sage", "attention3_sage", "attention_comfy_kitchen_int8"})
-"""These functions multiply queries by keys in 8 bits, or fewer."""
+"""The flash kernels of PyTorch, FlashAttention and xFormers take heads of at most so many. With
+more, FlashAttention refuses each call, of which ComfyUI warns each time."""
 
 NOT_WEIGHTED = (
     "proportional_attention is left out where another node or a launch option "
@@ -111,47 +83,46 @@ class Backend:
         free = masks_are_free(call.q.device) or asks_for_gradients(call.q, call.k, call.v)
         if self.override and not self.override.is_backend:
             return "mask" if call.mask is not None or free else None
-        name = self._find_name(call.mask is not None, call.options)
-        if name in TAKE_MASKS_FREELY:
+        function = self._find_function(call.mask is not None, call.options)
+        if function.mask == "free":
             return "mask"
-        unmasked = name == "attention_pytorch" and call.mask is None
         given = call.q, call.k, call.v, None, call.scale
+        unmasked = function is PYTORCH and call.mask is None
         if unmasked and find_form("attention.attend_weighed", call.q.device, *given):
             return "kernel"
-        fits = count_channels(call.q.shape[-1]) <= MOST_CHANNELS
-        if name in TAKE_MASKS and (call.mask is not None or free):
+        if function.mask and (call.mask is not None or free):
             return "mask"
-        if name in TAKE_CHANNELS and fits:
+        if function.channels and count_channels(call.q.shape[-1]) <= MOST_CHANNELS:
             return "channels"
-        return "mask" if name in TAKE_MASKS - KEEP_TO_FLASH else None
+        return "mask" if function.mask == "slow" else None
 
     def add_speed(self, layer: Layer, options: Mapping[str, Any]) -> Layer:
         """The layer, which knows how fast it is in this backend, and whether that rounds.
 
         options: of its calls.
         """
-        name = self._find_name(layer.masked, options)
-        speed = find_speed(name, layer.device, layer.dtype, layer.head_channels)
+        function = self._find_function(layer.masked, options)
+        speed = find_speed(function, layer.device, layer.dtype, layer.head_channels)
         return replace(layer, backend=speed, precision=self.find_precision(options))
 
     def find_precision(self, options: Mapping[str, Any]) -> Precision:
         """That of local windows beside it. options: of a call; some models ask to be exact."""
         is_allowed = options.get("low_precision_attention") is not False
-        return "int8" if is_allowed and self._find_name(False, options) in ROUND else "exact"
+        return "int8" if is_allowed and self._find_function(False, options).rounds else "exact"
 
-    def _find_name(self, masked: bool, options: Mapping[str, Any]) -> str:
-        """Of the function of ComfyUI that computes a call, or that takes the same as an override.
-
-        Some of ComfyUI's leave calls to PyTorch's.
+    def _find_function(self, masked: bool, options: Mapping[str, Any]) -> Function:
+        """What computes a call, as far as it is known: a function of ComfyUI, or what an override
+        is like. Some of ComfyUI's leave calls to PyTorch's.
         """
         name = self.override.like if self.override else getattr(self.function, "__name__", "")
-        handed_on = masked and name in HAND_MASKS_ON
+        function = find_function(name)
+        handed_on = masked and function.hands_masks_on
         if name == "attention_sage":
             # An older ComfyUI, which does not ask, gives it every mask.
             takes_masks = getattr(comfy_attention, "SAGE_ATTENTION_SUPPORTS_MASK", True)
             precise = options.get("low_precision_attention") is False
             handed_on = precise or (masked and not takes_masks)
-        return "attention_pytorch" if handed_on else name
+        return PYTORCH if handed_on else function
 
     def run(self, call: AttentionCall, sizes: Tensor | None, report: RunReport) -> Tensor:
         """The output of ``call`` as ``AttentionCall.run`` gives it.

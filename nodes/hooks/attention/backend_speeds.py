@@ -1,16 +1,19 @@
-"""How fast the attention functions are that ComfyUI and other nodes may use."""
+"""The attention functions that ComfyUI and other nodes may use: what they take, and how fast they
+are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import metadata
+from typing import Literal
 
 import torch
 
 from ....tome_core.gpus import find_capability
 from ....tome_core.layer import FLASH_SPEED, BackendSpeed
+from .override_table import SAGE_ALONE
 
 PairTimes = Mapping[tuple[int, int], float]
 """What a function takes for a query and a key where FlashAttention 2 takes 1, by the compute
@@ -39,41 +42,72 @@ HALF = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Function:
-    """name: as users know it. times: of a pair."""
+    """What is known of an attention function. The defaults are for one of which nothing is.
 
-    name: str
+    SageAttention, for example, takes neither a mask nor more channels: it pads 72 channels to 128
+    and refuses 136, and the mask that forks of it take is added to scores of base 2, where log s
+    weighs too little.
+
+    Args:
+        name: as users know it.
+        times: of a pair.
+        mask: whether a call without a mask may be given one of one row for all queries. "free": it
+            costs next to nothing, as where a kernel reads it beside the scales of the keys. "slow":
+            it takes a slower kernel on a GPU. "beside": the function takes masks, but some GPUs
+            have no kernel for them, so only where there is a mask anyway. "": it takes none.
+        channels: whether it takes any multiple of 8 channels, up to 256.
+        hands_masks_on: ComfyUI's function gives every call with a mask to PyTorch's attention.
+        rounds: it multiplies queries by keys in 8 bits, or fewer.
+    """
+
+    name: str = FLASH_SPEED.name
     times: PairTimes = field(default_factory=dict)
+    mask: Literal["", "beside", "slow", "free"] = ""
+    channels: bool = False
+    hands_masks_on: bool = False
+    rounds: bool = False
+
+
+PLAIN = Function(mask="slow", channels=True)
+PYTORCH = replace(PLAIN, name="PyTorch's attention")
+SAGE = Function("SageAttention", rounds=True)
+FUNCTIONS = {
+    "attention_basic": PLAIN,
+    "attention_split": PLAIN,
+    "attention_sub_quad": PLAIN,
+    "attention_pytorch": PYTORCH,
+    "attention_xformers": Function("xFormers", mask="beside", channels=True),
+    "attention_flash": Function("FlashAttention", channels=True, hands_masks_on=True),
+    "attention_sage": SAGE,
+    SAGE_ALONE: SAGE,
+    "attention3_sage": Function("SageAttention 3", SAGE_3, hands_masks_on=True, rounds=True),
+    "attention_comfy_kitchen_int8": Function(
+        "ComfyUI's INT8 attention", KITCHEN_INT8, mask="free", rounds=True
+    ),
+}
+"""The key is the name of a function of ComfyUI, or ``SAGE_ALONE``; see ``Override.like``."""
+
+
+def find_function(name: str) -> Function:
+    """What is known of a function by its name."""
+    return FUNCTIONS.get(name, Function())
 
 
 @lru_cache(maxsize=1)
-def _read_sage() -> Function:
+def _read_sage_times() -> PairTimes:
     """Of the version that is installed."""
     try:
         major = int(metadata.version("sageattention").partition(".")[0])
     except (metadata.PackageNotFoundError, ValueError):
         major = 0
-    return Function("SageAttention", SAGE_BY_VERSION.get(major, {}))
+    return SAGE_BY_VERSION.get(major, {})
 
 
-PYTORCH = Function("PyTorch's attention")
-FUNCTIONS = {
-    "attention_pytorch": PYTORCH,
-    "attention_xformers": Function("xFormers"),
-    "attention_flash": Function("FlashAttention"),
-    "attention3_sage": Function("SageAttention 3", SAGE_3),
-    "attention_comfy_kitchen_int8": Function("ComfyUI's INT8 attention", KITCHEN_INT8),
-}
-SAGE_NAMES = ("attention_sage", "sageattn")
-
-
-def find_speed(name: str, device: torch.device, dtype: torch.dtype, channels: int) -> BackendSpeed:
-    """Of a function with calls of such tensors.
-
-    name: of the function of ComfyUI that computes them, see ``Override.like``. channels: of a head.
-    """
-    function = _read_sage() if name in SAGE_NAMES else FUNCTIONS.get(name)
-    if function is None:
-        return FLASH_SPEED
-    if function.times and (dtype not in HALF or channels > MOST_CHANNELS):
-        function = PYTORCH
-    return BackendSpeed(function.name, function.times.get(find_capability(device), 1.0))
+def find_speed(
+    function: Function, device: torch.device, dtype: torch.dtype, channels: int
+) -> BackendSpeed:
+    """Of a function with calls of such tensors. channels: of a head."""
+    times = _read_sage_times() if function is SAGE else function.times
+    if times and (dtype not in HALF or channels > MOST_CHANNELS):
+        function, times = PYTORCH, {}
+    return BackendSpeed(function.name, times.get(find_capability(device), 1.0))
