@@ -6,13 +6,12 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from textwrap import wrap
 
 from comfy_api.latest import io
 
 from ....tome_core.settings import Settings
-from .state import Attached, Run
+from .state import Attached, Run, find_running
 
 logger = logging.getLogger("token_merge")
 
@@ -55,24 +54,10 @@ def report_progress(attached: Attached, run: Run) -> None:
         write_on_node(node.node_id, _lay_out(report.sum_up(settings), left, done))
 
 
-_calling: ContextVar[Attached | None] = ContextVar("token_merge_calling", default=None)
-"""What the model is called with; each thread has its own."""
-
-
-@contextmanager
-def enter_call(attached: Attached) -> Iterator[None]:
-    """The model is called within."""
-    outer = _calling.set(attached)
-    try:
-        yield
-    finally:
-        _calling.reset(outer)
-
-
 @contextmanager
 def tell_preparing() -> Iterator[None]:
     """On the nodes alone, while a kernel is compiled in a call of their model."""
-    attached = _calling.get()
+    attached = find_running()
     if attached is None:
         yield
         return

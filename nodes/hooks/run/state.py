@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -121,9 +122,7 @@ class Architecture(Protocol):
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
         """Add what has to be on a freshly cloned model before it is called."""
 
-    def reduce(
-        self, call: ModelCall, inputs: ModelInputs
-    ) -> AbstractContextManager[dict[str, Any]]:
+    def reduce(self, call: ModelCall, inputs: ModelInputs) -> dict[str, Any]:
         """The transformer_options with which the model is to be called."""
 
 
@@ -170,3 +169,24 @@ def find_call(options: Mapping[str, Any]) -> Any:
     """The call that ``add_call`` put there, None where there is none."""
     attached: Attached | None = options.get(KEY)
     return attached.call if attached else None
+
+
+_running: ContextVar[Attached | None] = ContextVar("token_merge_running", default=None)
+
+
+@contextmanager
+def enter_call(attached: Attached) -> Iterator[None]:
+    """The model is called within."""
+    outer = _running.set(attached)
+    try:
+        yield
+    finally:
+        _running.reset(outer)
+
+
+def find_running() -> Attached | None:
+    """What the model that runs in this thread was called with, for code that is given no options.
+
+    None where none runs, or one without our nodes.
+    """
+    return _running.get()

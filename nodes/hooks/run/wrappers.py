@@ -21,15 +21,8 @@ from ..settings_stack import SettingsStack
 from .device_wait import wait_for
 from .draw_index import DrawIndex
 from .kept_tensors import keep_while_running
-from .node_text import (
-    enter_call,
-    report_end,
-    report_lost,
-    report_progress,
-    report_start,
-    report_stop,
-)
-from .state import KEY, Attached, ModelCall, ModelInputs, Run
+from .node_text import report_end, report_lost, report_progress, report_start, report_stop
+from .state import KEY, Attached, ModelCall, ModelInputs, Run, enter_call
 
 
 def add_wrappers(model: ModelPatcher) -> None:
@@ -128,7 +121,8 @@ def wrap_model_call(
     call = _make_call(attached.stack, run, inputs, t)
     if attached.run:
         report_progress(attached, run)
-    with enter_call(attached), attached.architecture.reduce(call, inputs) as options:
+    options = attached.architecture.reduce(call, inputs)
+    with enter_call(options[KEY]):
         out = executor(x, t, c_concat, c_crossattn, control, options, **kwargs)
     if attached.run is None:
         report_end(attached, run)

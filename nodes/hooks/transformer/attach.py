@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,14 +35,12 @@ class Transformer:
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
         """Nothing: attention is overridden call by call."""
 
-    @contextmanager
-    def reduce(self, call: ModelCall, inputs: ModelInputs) -> Iterator[dict[str, Any]]:
+    def reduce(self, call: ModelCall, inputs: ModelInputs) -> dict[str, Any]:
         family, model = self.family, inputs.base_model.diffusion_model
         layout = read_layout(family, model, inputs.latent, inputs.prompt, inputs.conditioning)
         if isinstance(layout, Skipped):
             call.run.report.say(None, f"all layers skipped: {layout.reason}")
-            yield inputs.options
-            return
+            return inputs.options
         override = find_override(inputs)
         transformer_call = TransformerCall(
             model=call,
@@ -56,4 +52,4 @@ class Transformer:
         )
         # In every step, active or not: a compiled model keeps what it saw first.
         options = watch_prompt(add_call(inputs.options, transformer_call))
-        yield {**options, OVERRIDE_KEY: attend}
+        return {**options, OVERRIDE_KEY: attend}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +15,7 @@ from ..attention.overrides import find_override
 from ..attention.preferred import find_preferred
 from ..run.state import ModelCall, ModelInputs, add_call
 from ..settings_stack import SettingsStack
-from .call import CURRENT_CALL, UNetCall
+from .call import UNetCall
 from .feed_forward import patch_feed_forward
 from .layers import SelfAttentionLayer, list_layers
 from .patches import add_patches
@@ -48,8 +46,7 @@ class UNet:
                 if "tokens of the MLP" in targets:
                     patch_feed_forward(model, layer)
 
-    @contextmanager
-    def reduce(self, call: ModelCall, inputs: ModelInputs) -> Iterator[dict[str, Any]]:
+    def reduce(self, call: ModelCall, inputs: ModelInputs) -> dict[str, Any]:
         unet, options = inputs.base_model.diffusion_model, inputs.options
         frames = inputs.conditioning.get("num_video_frames", unet.default_num_video_frames)
         replaced = options.get("patches_replace", {})
@@ -66,12 +63,8 @@ class UNet:
         )
         # Patches are added in every step, active or not: a compiled model keeps what it saw first.
         if not self._is_unreduced(unet_call, inputs):
-            options = add_call(add_patches(options, call.stack), unet_call)
-        outer = CURRENT_CALL.set(unet_call)
-        try:
-            yield options
-        finally:
-            CURRENT_CALL.reset(outer)
+            options = add_patches(options, call.stack)
+        return add_call(options, unet_call)
 
     @cached_property
     def _alike(self) -> tuple[tuple[SelfAttentionLayer, ...], ...]:

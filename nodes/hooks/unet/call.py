@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,10 +117,6 @@ class UNetCall:
         """True where another node computes this attention of the layer's block."""
         names = self.replaced[attention]
         return layer.key in names or (layer.block, layer.number) in names
-
-
-CURRENT_CALL: ContextVar[UNetCall | None] = ContextVar("token_merge_call", default=None)
-"""The MLP alone needs it: ComfyUI gives it tokens and nothing else."""
 
 
 def find_key(options: Mapping[str, Any]) -> LayerKey:

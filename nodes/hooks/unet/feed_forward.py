@@ -9,7 +9,8 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from .call import CURRENT_CALL
+from ..run.state import find_running
+from .call import UNetCall
 from .layers import SelfAttentionLayer
 
 Forward = Callable[[Tensor], Tensor]
@@ -31,7 +32,8 @@ class MergedFeedForward:
 
     @torch.compiler.disable
     def __call__(self, x: Tensor) -> Tensor:
-        call = CURRENT_CALL.get()
+        attached = find_running()  # ComfyUI gives the MLP tokens and nothing else
+        call: UNetCall | None = attached.call if attached else None
         if call is None:
             return self.found(x)
         forward = self.found if self.other else self._look_up(call.unet)
