@@ -70,9 +70,9 @@ class Cells:
         """The draws of the first cycle for which ``draw`` gives the same tokens."""
         return Draws(draws.identity, draws.device, draws.index % self.longest)
 
-    def draw_once(self, draws: Draws) -> Tensor:
-        """A random token of each cell, with draws that are others for each index. (M,) int64."""
-        return self.tokens.gather(0, draws.draw_below(self.sizes)[None])[0]
+    def draw_once(self, draws: Draws, times: int = 1) -> Tensor:
+        """Random tokens of each cell, each drawn for itself, others for each index. (times, M)."""
+        return self.tokens.gather(0, draws.draw_below(self.sizes.expand(times, -1)))
 
 
 @constant
@@ -124,11 +124,6 @@ def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: in
     numbers = _number_tokens(grid, frame, y, x)
     at_once = torch.arange(times, device=sizes.device)[:, None]
     return Cells(numbers.view(len(place), -1), sizes.flatten(), longest, at_once)
-
-
-def count_tokens(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> Tensor:
-    """Tokens of each cell, (1, M) int64."""
-    return list_cells(grid, smaller, 1, device).sizes[None]
 
 
 def _bound_cells(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> tuple[Sides, Sides]:

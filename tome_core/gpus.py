@@ -9,6 +9,9 @@ import torch
 
 from .constants import constant
 
+HALF = (torch.float16, torch.bfloat16)
+"""These types are of half precision."""
+
 H100_PROCESSORS = 132
 
 OF_PROCESSOR = {

@@ -86,9 +86,11 @@ def number_rows(numbers: Tensor, rows: int) -> Tensor:
 
 
 @constant
-def number_between(start: int, end: int, device: torch.device) -> Tensor:
-    """The numbers from ``start`` to ``end`` - 1. (end - start,) int64, not to be written to."""
-    return torch.arange(start, end, device=device)
+def number_between(
+    start: int, end: int, device: torch.device, dtype: torch.dtype = torch.int64
+) -> Tensor:
+    """The numbers from ``start`` to ``end`` - 1. (end - start,), not to be written to."""
+    return torch.arange(start, end, dtype=dtype, device=device)
 
 
 @constant
@@ -112,6 +114,15 @@ def divide_heads(heads: int, held: float, allowed: float, repeats: int = 1) -> l
     of_keys = heads // repeats
     size = repeats * ceil(of_keys / ceil(of_keys / most))
     return [range(first, min(first + size, heads)) for first in range(0, heads, size)]
+
+
+def make_output(q: Tensor, channels: int) -> Tensor:
+    """An empty output of attention, (B, H, N, channels), for queries (B, H, N, D).
+
+    In memory heads lie within tokens, as models want to have them.
+    """
+    images, heads, tokens, _ = q.shape
+    return q.new_empty(images, tokens, heads, channels).transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:

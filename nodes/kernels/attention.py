@@ -14,11 +14,6 @@ from .rounding import KeysAndValues
 from .shapes import Shape, count_in_units
 
 
-def make_output(q: Tensor) -> Tensor:
-    """(B, H, N, D); in memory heads lie within tokens, as models want to have them."""
-    return q.new_empty(q.shape[0], q.shape[2], q.shape[1], q.shape[3]).transpose(1, 2)
-
-
 def attend_tiles(
     out: Tensor,
     out_logs: Tensor | None,

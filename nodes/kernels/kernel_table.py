@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...tome_core.faster_forms import FORMS, Form
+from ...tome_core.gpus import HALF
 from ...tome_core.grid import TokenGrid
 from ...tome_core.layer import Precision
 from ...tome_core.merging import Destinations
@@ -24,9 +25,6 @@ kernels count in 32 bits."""
 
 MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
 """A strip with more of them does not fit into the registers of the program that merges it."""
-
-
-HALF = (torch.float16, torch.bfloat16)
 
 
 def why_no_windows(

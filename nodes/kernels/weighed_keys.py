@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ...tome_core.attention import attend_weighed_densely
-from ...tome_core.constants import constant
-from .attention import attend_tiles, make_output
+from ...tome_core.tokens import make_output, number_between
+from .attention import attend_tiles
 from .key_blocks import list_weighed_blocks
 from .rounding import round_and_scale
 from .shapes import choose_shape
@@ -17,19 +17,15 @@ from .shapes import choose_shape
 
 def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float) -> Tensor:
     """As the function of this name in ``tome_core``, in half precision."""
-    out = make_output(q)
-    queries, read = (_number_all(x.shape[2], q.device) for x in (q, k))
+    out = make_output(q, q.shape[3])
+    queries, read = (
+        number_between(0, x.shape[2], q.device, torch.int32)[None] for x in (q, k)
+    )  # (1, Nq) and (1, Nk)
     shape = choose_shape(q.device, q.shape[3], in_order=True)
     blocks = list_weighed_blocks(sizes, shape.keys)
     read_from = round_and_scale(k, v, shape)
     attend_tiles(out, None, q, read_from, queries, read, blocks, scale, shape)
     return out
-
-
-@constant
-def _number_all(tokens: int, device: torch.device) -> Tensor:
-    """(1, tokens) int32."""
-    return torch.arange(tokens, dtype=torch.int32, device=device)[None]
 
 
 def try_out(

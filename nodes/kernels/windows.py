@@ -12,6 +12,7 @@ from ...tome_core.constants import constant
 from ...tome_core.draws import Draws
 from ...tome_core.grid import Stream, TokenGrid
 from ...tome_core.layer import Precision
+from ...tome_core.tokens import make_output
 from ...tome_core.windows import MergedQueries, WindowGeometry, WindowPlan, cut_strips
 from ...tome_core.windows.attention import attend_by_sets
 from ...tome_core.windows.drawn_keys import draw_keys
@@ -19,7 +20,7 @@ from ...tome_core.windows.int8 import attend_in_int8
 from ...tome_core.windows.planning import fit_windows
 from ...tome_core.windows.queries import merge_queries_by_sorting
 from . import attention_triton
-from .attention import attend_tiles, list_constants, list_strides, make_output
+from .attention import attend_tiles, list_constants, list_strides
 from .key_blocks import (
     list_blocks_of_others,
     list_far_blocks,
@@ -37,7 +38,7 @@ def attend(
     without a mask and in half precision.
     """
     assert mask is None
-    out, geometry = make_output(q), plan.geometry
+    out, geometry = make_output(q, q.shape[3]), plan.geometry
     shape = choose_shape(q.device, q.shape[3], precision=plan.precision)
     tensors = q, round_and_scale(k, v, shape, rounds=plan.precision == "int8")
     if plan.merged:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..constants import apart_from_block
+from ..gpus import HALF
 
 MASKED = torch.finfo(torch.bfloat16).min / 2
 """It is added to the scores of keys that are not read, see ``find_masked``. It is finite, because a
@@ -76,7 +77,7 @@ def has_flash(device: torch.device, dtype: torch.dtype, channels: int) -> bool:
     PyTorch itself is asked, and answers from what a tensor is like. On AMD's GPUs the kernel is
     another one, whose lse was never seen, so it is not taken.
     """
-    if torch.version.hip or dtype not in (torch.float16, torch.bfloat16):
+    if torch.version.hip or dtype not in HALF:
         return False
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if not torch.cuda.is_available():
@@ -93,7 +94,7 @@ def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
     PyTorch, so PyTorch itself is asked. It answers from what a tensor is like, not from its values.
     Where it has one, its lse has to be known.
     """
-    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+    if dtype not in (torch.float32, *HALF):
         return False
     if torch.version.hip:
         asked = _describe(device, dtype, 64)

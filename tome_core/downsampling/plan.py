@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..cells import count_tokens, pick_nearest
+from ..cells import list_cells, pick_nearest
 from ..constants import constant
 from ..grid import Stream, TokenGrid
 from ..tokens import join_heads, split_heads, take_for_groups
@@ -53,7 +53,7 @@ class ChoosingPlan:
 @constant
 def size_keys(stream: Stream, smaller: TokenGrid, device: torch.device) -> Tensor:
     """Tokens that each key of a stream stands for, (1, M + others) int64."""
-    return stream.extend_sizes(count_tokens(stream.grid, smaller, device))
+    return stream.extend_sizes(list_cells(stream.grid, smaller, 1, device).sizes[None])
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..constants import constant
 from ..grid import Stream
-from ..tokens import join_heads, number_rows, split_heads, take_tokens
+from ..tokens import join_heads, number_between, number_rows, split_heads, take_tokens
 
 
 class SlotPlan(ABC):
@@ -94,7 +93,8 @@ class MergePlan(SlotPlan):
         """
         # A GPU sorts numbers of 32 bits in half as many passes.
         slots, order = self.rows.int().sort(stable=True)
-        return order, torch.searchsorted(slots, _number_bounds(self.chosen.numel(), slots.device))
+        bounds = number_between(0, self.chosen.numel() + 1, slots.device, slots.dtype)
+        return order, torch.searchsorted(slots, bounds)
 
     def merge(self, x: Tensor) -> Tensor:
         """One segment mean over sorted rows: deterministic on every device, unlike scattering with
@@ -118,12 +118,6 @@ class MergePlan(SlotPlan):
             stream.extend_numbers(self.assign, length),
             stream.extend_numbers(self.chosen, stream.length),
         )
-
-
-@constant
-def _number_bounds(slots: int, device: torch.device) -> Tensor:
-    """The numbers from 0 to ``slots``. (slots + 1,) int32."""
-    return torch.arange(slots + 1, dtype=torch.int32, device=device)
 
 
 def takes_means(x: Tensor) -> bool:

@@ -4,8 +4,7 @@
 """
 
 from .attention import attend
-from .heads import allows_merging
-from .plan import WindowGeometry, WindowPlan
+from .plan import WindowGeometry, WindowPlan, allows_merging
 from .planning import plan_windows
 from .queries import MergedQueries, Strips, cut_strips, merge_queries
 from .reference import attend_densely

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ..faster_forms import find_form
-from ..tokens import divide_heads, lay_in_rows
+from ..tokens import divide_heads, lay_in_rows, make_output
 from .heads import Heads
 from .plan import WindowGeometry, WindowPlan
 
@@ -44,8 +44,7 @@ def attend_by_sets(
     mask, which is what the fastest kernels ask for. The calls are joined by the log of the scores'
     sum, by which the keys of each set get their weight.
     """
-    # In memory heads lie within tokens, as models want to have them.
-    out = q.new_empty(q.shape[0], q.shape[2], q.shape[1], v.shape[3]).transpose(1, 2)
+    out = make_output(q, v.shape[3])
     k, v = lay_in_rows(k), lay_in_rows(v)
     of_picture = plan.geometry.stream.take_picture(out)
     for some in choose_heads(plan.geometry, q.shape[1]):

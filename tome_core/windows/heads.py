@@ -14,7 +14,7 @@ from ..constants import constant
 from ..tokens import number_between, take_rows
 from .drawn_keys import DrawnKeys
 from .near_and_far_keys import TILES, KeySet
-from .plan import WindowPlan
+from .plan import WindowPlan, allows_merging
 
 
 @dataclass(frozen=True)
@@ -168,11 +168,3 @@ def restore_tiles(x: Tensor, shape: torch.Size, of: KeySet) -> Tensor:
     """The way back. shape: (B, h, T, Y, X, Q, ...)."""
     sides = dict(zip("bhtyx", shape[:5], strict=True))
     return rearrange(x, f"{of.pattern} -> {TILES}", **sides)
-
-
-def allows_merging(mask: Tensor | None) -> bool:
-    """Whether queries can be merged: not where a mask hides other keys from each of them.
-
-    mask: with queries before keys in its last two sides.
-    """
-    return mask is None or mask.shape[-2] == 1

@@ -132,3 +132,11 @@ class WindowPlan:
         stream = self.geometry.stream
         share = self.merged.share if self.merged else 1.0
         return round(share * stream.grid.tokens) + stream.others
+
+
+def allows_merging(mask: Tensor | None) -> bool:
+    """Whether queries can be merged: not where a mask hides other keys from each of them.
+
+    mask: with queries before keys in its last two sides.
+    """
+    return mask is None or mask.shape[-2] == 1

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..tokens import take_tokens
 from .drawn_keys import DrawnKeys
-from .plan import WindowPlan
+from .plan import WindowPlan, allows_merging
 from .queries import MergedQueries
 
 
@@ -23,7 +23,7 @@ def attend_densely(
     heads = q.shape[1]
     k, v = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v))
     scores = (q * scale) @ k.mT  # (B, H, L, L)
-    if plan.merged and (mask is None or mask.shape[2] == 1):
+    if plan.merged and allows_merging(mask):
         is_far = weigh_picture(plan, plan.far, heads) > 0
         far_queries = replace_merged(plan, plan.merged, q)
         scores = torch.where(is_far, (far_queries * scale) @ k.mT, scores)

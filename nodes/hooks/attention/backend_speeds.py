@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from ....tome_core.gpus import find_capability
+from ....tome_core.gpus import HALF, find_capability
 from ....tome_core.layer import FLASH_SPEED, BackendSpeed
 from .override_table import SAGE_ALONE
 
@@ -36,8 +36,6 @@ KITCHEN_INT8: PairTimes = {(12, 0): 0.40}
 
 MOST_CHANNELS = 128
 """Heads with more are left to PyTorch's attention by these functions, as single precision is."""
-
-HALF = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from comfy.ldm.modules import attention as comfy_attention
 from comfy.model_patcher import ModelPatcher
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ....tome_core.gpus import HALF
 from ..run.state import ModelInputs
 from .call import Attention
 from .override_table import ENTRIES
@@ -47,8 +48,6 @@ class Override:
     def is_backend(self) -> bool:
         return bool(self.like)
 
-
-HALF = (torch.float16, torch.bfloat16)
 
 MOST_ERROR = 0.25
 """Of a backend on random tensors, relative to the output. Kernels of 4 bits reach about 0.1; what

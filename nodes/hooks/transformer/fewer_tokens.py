@@ -9,7 +9,13 @@ from torch import Tensor
 from ....tome_core.attention.key_weights import count_channels, expand_mask
 from ....tome_core.plan import Plan
 from ....tome_core.plan_layer import LayerPlan
-from ....tome_core.tokens import divide_heads, split_heads, take_for_groups, take_tokens
+from ....tome_core.tokens import (
+    divide_heads,
+    make_output,
+    split_heads,
+    take_for_groups,
+    take_tokens,
+)
 from ..attention.backend import Backend
 from ..attention.call import AttentionCall
 from ..run.report import RunReport
@@ -40,9 +46,7 @@ def attend_to_fewer(
     parts = choose_heads(plan, call, adds_channels=adds_channels)
     if len(parts) == 1:
         return call.shape_output(_attend(backend, plan, heads_apart, report))
-    # In memory heads lie within tokens, as models want to have them.
-    images, _, length, _ = call.q.shape
-    out = call.q.new_empty(images, length, call.heads, call.v.shape[3]).transpose(1, 2)
+    out = make_output(call.q, call.v.shape[3])
     for some in parts:
         of_some = heads_apart.take_heads(some)
         out[:, some.start : some.stop] = _attend(backend, plan, of_some, report)
