@@ -15,7 +15,6 @@ from ...tome_core.layer import Precision
 from ...tome_core.tokens import make_output
 from ...tome_core.windows import MergedQueries, WindowGeometry, WindowPlan, cut_strips
 from ...tome_core.windows.attention import attend_by_sets
-from ...tome_core.windows.drawn_keys import draw_keys
 from ...tome_core.windows.int8 import attend_in_int8
 from ...tome_core.windows.planning import fit_windows
 from ...tome_core.windows.queries import merge_queries_by_sorting
@@ -133,8 +132,7 @@ def try_out(
     size = (3, 1, 2, stream.length, channels)
     q, k, v = torch.randn(size, generator=generator, device=device, dtype=dtype)
     geometry = fit_windows(stream, TokenGrid(10, 10), 8, 1, 0.8, device)
-    numbers, sets = draw_keys(geometry.cells, draws, 2)
-    plan = WindowPlan(geometry, numbers, sets[0], sets[1:-1], sets[-1], None, precision)
+    plan = WindowPlan(geometry, geometry.cells.draw(draws, 2), precision=precision)
     if merges:
         strips = cut_strips(geometry.axes, (2, 2), 0.2, None, device)
         assert strips is not None

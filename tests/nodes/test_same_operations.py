@@ -41,7 +41,7 @@ def check_same(model, denoise, monkeypatch, drawn):
     assert calls[0]
     keys = [
         one.numbers != other.numbers
-        and one.place.startswith(("draws.py", "cells.py", "drawn_keys.py"))
+        and one.place.startswith(("draws.py", "cells.py", "key_cells.py"))
         for one, other in zip(*calls, strict=True)
     ]
     assert any(keys) == drawn

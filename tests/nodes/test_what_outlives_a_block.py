@@ -108,7 +108,7 @@ def test_a_plan_that_is_kept_is_found(run, monkeypatch):
         plan_attention, "plan_layer", lambda *args: kept.append(plan_layer(*args)) or kept[-1]
     )
     left = run("Flux", "both nodes").left
-    assert "drawn_keys.py:draw_keys" in left
+    assert "key_cells.py:draw" in left
 
 
 def test_comfyuis_pause_is_taken_where_there_is_one(monkeypatch):

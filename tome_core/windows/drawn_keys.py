@@ -1,17 +1,48 @@
-"""Which keys of each set are read: one of each cell, at random."""
+"""How the keys of each set follow each other, and which of them are read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..draws import Draws
-from .key_cells import KeyCells, KeyLayout
+from .near_and_far_keys import KeySet
 
-DRAWS = 8
-"""The heads of a layer read so many draws, one head after the other."""
+
+@dataclass(frozen=True)
+class KeyLayout:
+    """How the keys of one set follow each other.
+
+    Args:
+        of: the set.
+        rows: R, rows of tiles with keys of their own.
+        keys: n, of each row.
+        keys_read: how many of them a tile reads.
+        step: where the next tile begins.
+        weight: how many tokens each key stands for.
+    """
+
+    of: KeySet
+    rows: int
+    keys: int
+    keys_read: int
+    step: int
+    weight: float
+
+    def find_starts(self, tiles: tuple[int, int, int], device: torch.device) -> Tensor:
+        """Where the keys of each tile begin in the list of all R·n. (T,) int64.
+
+        tiles: along frames, rows and columns.
+        """
+        tile = torch.cartesian_prod(
+            *(torch.arange(each, device=device) for each in tiles)
+        )  # (T, 3)
+        row = torch.zeros_like(tile[:, 0])
+        for axis in self.of.row_axes:
+            row = row * tiles[axis] + tile[:, axis]
+        return row * self.keys + tile[:, self.of.sliding_axis] * self.step
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,20 +64,10 @@ class DrawnKeys:
         return x.as_strided(sides, (*rows, self.layout.step * keys, keys, channels))
 
 
-def draw_keys(cells: KeyCells, draws: Draws, count: int) -> tuple[Tensor, tuple[DrawnKeys, ...]]:
-    """Keys of several sets: stratified sampling, as ``Cells.draw`` does it for whole pictures.
-
-    All sets are drawn at once, since on a GPU each operation costs a launch. Returns all keys of
-    the S draws, (S, N) int32, and the same keys set by set.
-
-    count: S, how often keys are drawn.
-    """
-    drawn = draws.draw_below(cells.places.expand(count, -1))  # (S, M)
-    drawn = torch.add(drawn, cells.strides, alpha=draws.index) % cells.places
-    place = cells.first + drawn.index_select(1, cells.draw)  # (S, N)
-    numbers = cells.tokens[place] + cells.along
-    of_sets = numbers.split([each.rows * each.keys for each in cells.layouts], dim=1)
-    return numbers, tuple(
+def split_sets(numbers: Tensor, layouts: Sequence[KeyLayout]) -> tuple[DrawnKeys, ...]:
+    """The keys of all sets, (S, N), set by set, as views."""
+    of_sets = numbers.split([each.rows * each.keys for each in layouts], dim=1)
+    return tuple(
         DrawnKeys(layout, own.unflatten(1, (layout.rows, layout.keys)))
-        for layout, own in zip(cells.layouts, of_sets, strict=True)
+        for layout, own in zip(layouts, of_sets, strict=True)
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 import torch
 from torch import Tensor
 
 from ..constants import constant
+from ..draws import Draws
+from .drawn_keys import KeyLayout
 from .geometry import Axes
 from .near_and_far_keys import KeySet
 
@@ -22,63 +24,49 @@ GOLDEN = 0.618
 few draws are spread over all of them."""
 
 
-@dataclass(frozen=True)
-class KeyLayout:
-    """How the keys of one set follow each other.
-
-    Args:
-        of: the set.
-        rows: R, rows of tiles with keys of their own.
-        keys: n, of each row.
-        keys_read: how many of them a tile reads.
-        step: where the next tile begins.
-        weight: how many tokens each key stands for.
-    """
-
-    of: KeySet
-    rows: int
-    keys: int
-    keys_read: int
-    step: int
-    weight: float
-
-    def find_starts(self, tiles: tuple[int, int, int], device: torch.device) -> Tensor:
-        """Where the keys of each tile begin in the list of all R·n. (T,) int64.
-
-        tiles: along frames, rows and columns.
-        """
-        tile = torch.cartesian_prod(
-            *(torch.arange(each, device=device) for each in tiles)
-        )  # (T, 3)
-        row = torch.zeros_like(tile[:, 0])
-        for axis in self.of.row_axes:
-            row = row * tiles[axis] + tile[:, axis]
-        return row * self.keys + tile[:, self.of.sliding_axis] * self.step
-
-
 @dataclass(frozen=True, eq=False)
 class KeyCells:
     """The cells of one or several sets. In ``tokens`` those of each cell follow each other.
 
+    Where ``drawn[d]`` is what draw d chose, below ``choices[d]``, key n is the token
+
+        tokens[first[n] + drawn[draw_of_key[n]]] + along[n]
+
+    For example, one token of each column is read on a grid of 2 rows and 3 columns: ``tokens`` is
+    [0, 3], what a row adds, ``along`` is [0, 1, 2], what a column adds, ``first`` is [0, 0, 0], and
+    ``draw_of_key`` is [0, 1, 2]. Where [1, 0, 1] is drawn, the keys are 3 + 0, 0 + 1 and 3 + 2.
+
     Args:
         layouts: of the sets. Their keys come one after the other, N of all rows together.
-        places: (M,) int64, how many places each draw chooses from; where cells are not whole, a
+        choices: (M,) int64, from how many places each draw chooses; where cells are not whole, a
             token has several places.
         strides: (M,) int64, how far a draw moves on from index to index; all places come before one
             comes again.
-        draw: (N,) int64, the draw that each key comes from.
+        draw_of_key: (N,) int64, the draw that each key comes from.
         first: (N,) int64, where the places of its cell begin in ``tokens``.
         tokens: int32, what each place adds to the number of a token.
         along: (N,) int32, what the sliding axis adds.
     """
 
     layouts: tuple[KeyLayout, ...]
-    places: Tensor
+    choices: Tensor
     strides: Tensor
-    draw: Tensor
+    draw_of_key: Tensor
     first: Tensor
     tokens: Tensor
     along: Tensor
+
+    def draw(self, draws: Draws, times: int) -> Tensor:
+        """The keys of all sets: stratified sampling, as ``Cells.draw`` does it for whole pictures.
+
+        All sets are drawn at once, since on a GPU each operation costs a launch.
+
+        times: S, how often keys are drawn. Returns (S, N) int32.
+        """
+        drawn = draws.draw_below(self.choices.expand(times, -1))  # (S, M)
+        drawn = torch.add(drawn, self.strides, alpha=draws.index) % self.choices
+        place = self.first + drawn.index_select(1, self.draw_of_key)  # (S, N)
+        return self.tokens[place] + self.along
 
 
 @constant
@@ -95,9 +83,11 @@ def list_key_cells(
     cells = [_list_of_set(axes, before, of, device) for of in sets]
     return KeyCells(
         layouts=sum((each.layouts for each in cells), ()),
-        places=torch.cat([each.places for each in cells]),
+        choices=torch.cat([each.choices for each in cells]),
         strides=torch.cat([each.strides for each in cells]),
-        draw=_join([each.draw for each in cells], [len(each.places) for each in cells]),
+        draw_of_key=_join(
+            [each.draw_of_key for each in cells], [len(each.choices) for each in cells]
+        ),
         first=_join([each.first for each in cells], [len(each.tokens) for each in cells]),
         tokens=torch.cat([each.tokens for each in cells]).int(),
         along=torch.cat([each.along for each in cells]).int(),
@@ -114,46 +104,63 @@ def _join(numbers: Sequence[Tensor], lengths: Iterable[int]) -> Tensor:
 
 
 def _list_of_set(axes: Axes, before: int, of: KeySet, device: torch.device) -> KeyCells:
-    """The cells of one set."""
-    sliding = axes[of.sliding_axis]
-    reach = of.reaches[of.sliding_axis]
-    strides = axes[1].length * axes[2].length, axes[2].length, 1
-
-    def number(axis: int, tiles: int, keys: int) -> Tensor:
-        """What tokens along one axis add to the number of a token. (tiles, keys)"""
-        first = axes[axis].find_first(of.reaches[axis], torch.arange(tiles, device=device))
-        place = first[:, None] + torch.arange(keys, device=device)
-        return place % axes[axis].length * strides[axis]
-
-    tiles = tuple(axes[axis].tiles if axis in of.row_axes else 1 for axis in range(3))
-    across = torch.full((1, 1), before, dtype=torch.int64, device=device)
-    for axis in range(3):
-        if axis != of.sliding_axis:
-            own = number(axis, tiles[axis], axes[axis].count_keys(of.reaches[axis]))
-            across = across[:, None, :, None] + own[None, :, None]
-            across = across.flatten(2).flatten(0, 1)  # (tiles, keys), of all axes until now
+    """The cells of one set: across the sliding axis, and the same at each place along it."""
+    across = _number_across(axes, before, of, device)
     rows, length = across.shape
-    kept = max(1, round(length / of.one_of))
+    kept = max(1, round(length / of.one_of))  # cells of a row, and keys at each place
     places = length // gcd(length, kept)
     tokens = across[:, torch.arange(kept * places, device=device) * length // (kept * places)]
 
+    sliding, reach = axes[of.sliding_axis], of.reaches[of.sliding_axis]
     moves = sliding.tile if reach != "all" else 0
-    along = number(of.sliding_axis, 1, sliding.count_keys(reach) + moves * (sliding.tiles - 1))[0]
+    own = sliding.count_keys(reach)
+    all_tiles = own + moves * (sliding.tiles - 1)
+    along = _number_along(axes, of, of.sliding_axis, 1, all_tiles, device)[0]
     along = along.repeat_interleave(kept)  # (n,)
+
     first = torch.arange(rows * kept, device=device).view(rows, 1, kept) * places
-    first = first.expand(-1, len(along) // kept, -1)  # (R, n / kept, kept)
-    draws = rows // tiles[0] * len(along)
-    draw = torch.arange(draws, device=device).expand(tiles[0], -1)
-    keys_read = sliding.count_keys(reach) * kept
+    first = first.expand(-1, all_tiles, -1)  # (R, n / kept, kept)
+    # Rows of tiles in other frames share the draws of those in the first.
+    frames = axes[0].tiles if 0 in of.row_axes else 1
+    draws = rows // frames * len(along)
     return KeyCells(
-        layouts=(KeyLayout(of, rows, len(along), keys_read, moves * kept, length / kept),),
-        places=torch.full((draws,), places, device=device),
+        layouts=(KeyLayout(of, rows, len(along), own * kept, moves * kept, length / kept),),
+        choices=torch.full((draws,), places, device=device),
         strides=torch.full((draws,), _find_stride(places), device=device),
-        draw=draw.flatten(),
+        draw_of_key=torch.arange(draws, device=device).repeat(frames),
         first=first.flatten(),
         tokens=tokens.flatten(),
         along=along.repeat(rows),
     )
+
+
+def _number_across(axes: Axes, before: int, of: KeySet, device: torch.device) -> Tensor:
+    """What the axes other than the sliding one add to the number of a token, for each row of tiles.
+
+    Returns (R, tokens across the sliding axis) int64, ``before`` included.
+    """
+    across = torch.full((1, 1), before, dtype=torch.int64, device=device)
+    for axis in range(3):
+        if axis != of.sliding_axis:
+            tiles = axes[axis].tiles if axis in of.row_axes else 1
+            keys = axes[axis].count_keys(of.reaches[axis])
+            own = _number_along(axes, of, axis, tiles, keys, device)
+            across = across[:, None, :, None] + own[None, :, None]
+            across = across.flatten(2).flatten(0, 1)  # (tiles, keys), of all axes until now
+    return across
+
+
+def _number_along(
+    axes: Axes, of: KeySet, axis: int, tiles: int, keys: int, device: torch.device
+) -> Tensor:
+    """What tokens along one axis add to the number of a token. (tiles, keys) int64.
+
+    keys: so many, from the first that each tile reads.
+    """
+    stride = prod(each.length for each in axes[axis + 1 :])
+    first = axes[axis].find_first(of.reaches[axis], torch.arange(tiles, device=device))
+    place = first[:, None] + torch.arange(keys, device=device)
+    return place % axes[axis].length * stride
 
 
 def _find_stride(places: int) -> int:

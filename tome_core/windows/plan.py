@@ -11,9 +11,9 @@ from torch import Tensor
 from ..constants import constant
 from ..grid import Stream
 from ..layer import Precision
-from .drawn_keys import DrawnKeys
+from .drawn_keys import DrawnKeys, KeyLayout, split_sets
 from .geometry import Axes, number_queries
-from .key_cells import KeyCells, KeyLayout, list_key_cells
+from .key_cells import KeyCells, list_key_cells
 from .near_and_far_keys import KeySet
 from .queries import MergedQueries
 
@@ -98,20 +98,34 @@ class WindowPlan:
     Args:
         geometry: tiles of queries, and the cells of keys.
         drawn: (S, N) int32, the keys of all sets in each of S draws.
-        near: the keys in the box, none of which is left out.
-        far: the keys out of the box; each token of the picture is in one set.
-        of_others: the keys of the picture that all other queries read; None where there are none.
         merged: queries that read the keys of ``far`` together, None where each reads them itself.
         precision: of the scores, in a form that rounds.
     """
 
     geometry: WindowGeometry
     drawn: Tensor
-    near: DrawnKeys
-    far: tuple[DrawnKeys, ...]
-    of_others: DrawnKeys | None
     merged: MergedQueries | None = None
     precision: Precision = "exact"
+
+    @cached_property
+    def sets(self) -> tuple[DrawnKeys, ...]:
+        """``drawn`` set by set; each token of the picture is in one set of its queries."""
+        return split_sets(self.drawn, self.geometry.cells.layouts)
+
+    @property
+    def near(self) -> DrawnKeys:
+        """The keys in the box, none of which is left out."""
+        return self.sets[0]
+
+    @property
+    def far(self) -> tuple[DrawnKeys, ...]:
+        """The keys out of the box."""
+        return self.sets[1 : len(self.geometry.of_picture)]
+
+    @property
+    def of_others(self) -> DrawnKeys | None:
+        """The keys of the picture that all other queries read; None where there are none."""
+        return self.sets[-1] if self.geometry.stream.others else None
 
     @cached_property
     def read(self) -> Tensor:

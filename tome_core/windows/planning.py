@@ -12,10 +12,12 @@ from ..grid import Stream, TokenGrid
 from ..layer import Layer
 from ..plan import Skipped
 from ..settings import Settings
-from .drawn_keys import DRAWS, draw_keys
 from .geometry import fit_axes
 from .near_and_far_keys import KeySet, list_key_sets
 from .plan import WindowGeometry, WindowPlan, make_geometry
+
+DRAWS = 8
+"""The heads of a layer read so many draws, one head after the other."""
 
 OF_OTHERS = 4.0
 """Queries that are not of the picture, those of the prompt for example, read one of so many of its
@@ -62,16 +64,8 @@ def plan_windows(
     read = geometry.count_read(kept_share) / stream.length
     if not asked_for and (slower := layer.explain_slower_windows(settings.kind, read)):
         return Skipped(slower)
-    numbers, sets = draw_keys(geometry.cells, draws, DRAWS if settings.groups_queries else 1)
-    count = len(geometry.of_picture)
-    return WindowPlan(
-        geometry,
-        numbers,
-        near=sets[0],
-        far=sets[1:count],
-        of_others=sets[-1] if stream.others else None,
-        precision=layer.find_precision(),
-    )
+    drawn = geometry.cells.draw(draws, DRAWS if settings.groups_queries else 1)
+    return WindowPlan(geometry, drawn, precision=layer.find_precision())
 
 
 @constant
