@@ -74,7 +74,7 @@ def test_whether_it_is_read_does_not_change_the_picture(flux, token_merge, denoi
 
 def test_indices_go_on_where_no_noise_level_is_known():
     index = DrawIndex(before=3)
-    assert [index.count(prediction, None, None) for prediction in (1, 1, 2, 3)] == [3, 3, 4, 5]
+    assert [index.find(prediction, None, None) for prediction in (1, 1, 2, 3)] == [3, 3, 4, 5]
     assert index.origin == ()
     assert not index.needs_sigma(1)
 

@@ -53,7 +53,7 @@ def test_calls_at_once_are_counted_as_they_are_one_after_the_other():
     sigmas = (9.0, 8.0, 7.0, 1.0, 0.0)
 
     def count(index, step):
-        return [index.count(step + 1, sigmas[step], step) for _ in range(20)]
+        return [index.find(step + 1, sigmas[step], step) for _ in range(20)]
 
     for _ in range(100):
         index = DrawIndex(frozenset({2}))

@@ -113,7 +113,7 @@ def attend_reduced(
     sigma = 0.7
     run = Run((1.0, 0.0))
     acting = {1: stack.find_acting(several, 1)}
-    model = ModelCall(stack, tuple(several), acting, run.draw_index.count(0, sigma, 0), run)
+    model = ModelCall(stack, tuple(several), acting, run.draw_index.find(0, sigma, 0), run)
     flux, stream = build_unet("Flux").model.diffusion_model, shape.stream
     height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
     latent, prompt = torch.empty(1, 4, height, width), torch.empty(1, stream.before, 32)

@@ -9,8 +9,17 @@ from math import inf
 
 @dataclass
 class DrawIndex:
-    """Counts the predictions of a run in which the model was called.
+    """The index is how many predictions of the schedule called the model before, but for those of
+    long steps, which draw as the prediction before them.
 
+    ============================  =====  =====  =====  =====
+    step                              0      1      2      3
+    index                             0      1      2      3
+    index where step 2 is long        0      1      1      2
+    index where ``before`` is 8       8      9     10     11
+    ============================  =====  =====  =====  =====
+
+    So it is with one prediction a step. All calls of the model for one prediction have one index.
     Calls on several devices may count the same prediction at once, see ``Run``.
 
     Args:
@@ -33,8 +42,8 @@ class DrawIndex:
         first_long = min(self.long_steps, default=inf)
         return not prediction or self.before is None or prediction > first_long
 
-    def count(self, prediction: int, sigma: float | None, step: int | None) -> int:
-        """How many predictions came before this one, but for those of long steps.
+    def find(self, prediction: int, sigma: float | None, step: int | None) -> int:
+        """The index of a prediction.
 
         sigma, step: not None where ``needs_sigma`` says so, and else not looked at.
         """

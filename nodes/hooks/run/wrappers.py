@@ -151,7 +151,7 @@ def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -
         stack=stack,
         active=active,
         acting={each: stack.find_acting(active, each) for each in stack.resolutions},
-        draw_index=run.draw_index.count(run.prediction, sigma, step),
+        draw_index=run.draw_index.find(run.prediction, sigma, step),
         run=run,
     )
 
