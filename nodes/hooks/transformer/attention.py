@@ -132,24 +132,31 @@ def locate(
     if block is None:
         report.idle_reasons.add("its attention calls do not tell which block is running")
         return None
-    if not block.total and asks_for_gradients(tensors.q, tensors.k, tensors.v):
+    if not family.tells_block and asks_for_gradients(tensors.q, tensors.k, tensors.v):
         report.say(None, COMPUTED_TWICE)
         return None
-    reason = f"another node gave it {keys} keys for {queries} tokens" if other_keys else ""
-    stream = Skipped(reason) if reason else call.find_stream(keys, options)
-    if isinstance(stream, Stream):
-        arrangement = layout.find_arrangement(stream, tensors.k.device)
-        reason = _explain_misfit(tensors, arrangement, keys)
-        if not reason:
-            return Sequence(block, stream, arrangement)
-    elif other_keys or (family.tells_block and not layout.is_apart(keys)):
-        reason = stream.reason
-    elif not layout.is_apart(keys):
-        report.idle_reasons.add(stream.reason)
-    if reason:
-        for settings in acting:
-            report.say(settings, reason, block)
-    return None
+    if other_keys:
+        _skip(call, acting, block, f"another node gave it {keys} keys for {queries} tokens")
+        return None
+    stream = call.find_stream(keys, options)
+    if isinstance(stream, Skipped):
+        if layout.is_apart(keys):
+            return None
+        if family.tells_block:
+            _skip(call, acting, block, stream.reason)
+        else:
+            report.idle_reasons.add(stream.reason)
+        return None
+    arrangement = layout.find_arrangement(stream, tensors.k.device)
+    if reason := _explain_misfit(tensors, arrangement, keys):
+        _skip(call, acting, block, reason)
+        return None
+    return Sequence(block, stream, arrangement)
+
+
+def _skip(call: TransformerCall, acting: Acting, block: Block, reason: str) -> None:
+    for settings in acting:
+        call.model.run.report.say(settings, reason, block)
 
 
 def _explain_misfit(tensors: AttentionCall, arrangement: Arrangement, keys: int) -> str:
