@@ -15,6 +15,7 @@ from ..tokens import number_between, take_rows
 from .drawn_keys import DrawnKeys
 from .near_and_far_keys import TILES, KeySet
 from .plan import WindowPlan, allows_merging
+from .queries import MergedQueries
 
 
 @dataclass(frozen=True)
@@ -44,24 +45,33 @@ class Heads:
         rows = self.q[:, self.some.start : self.some.stop].index_select(2, queries)
         q = rows.unflatten(2, (*geometry.tiles, -1))  # (B, h, T, Y, X, Q, D), as tiles lie
         parts, weights = [self._attend_set(q, plan.near)], [plan.near.layout.weight]
-        of_far = [keys.layout.weight for keys in plan.far]
         if plan.merged and allows_merging(self.mask):
-            fewer = plan.merged.merge(rows).unflatten(2, (*geometry.tiles, -1))
-            out, logs = join_parts([self._attend_set(fewer, keys) for keys in plan.far], of_far)
-            far, lse = (
-                plan.merged.unmerge(x.flatten(2, 5)).unflatten(2, (*geometry.tiles, -1))
-                for x in (out, logs.logsumexp(dim=0)[..., None])
-            )
-            parts, weights = [*parts, (far, lse[..., 0])], [*weights, 1.0]
+            parts.append(self._attend_merged(plan.merged, rows))
+            weights.append(1.0)
         else:
             parts += [self._attend_set(q, keys) for keys in plan.far]
-            weights += of_far
+            weights += [keys.layout.weight for keys in plan.far]
         if plan.of_others:
             out, lse = self._attend_all(rows, queries, geometry.others[None, None])
             parts.append((out.unflatten(2, q.shape[2:6]), lse.unflatten(2, q.shape[2:6])))
             weights.append(1.0)
         out, _ = join_parts(parts, weights)
         return out.flatten(2, 5).index_select(2, geometry.places)
+
+    def _attend_merged(self, merged: MergedQueries, rows: Tensor) -> PartialOutput:
+        """Attention of the queries that remain to all far keys, for each query of the picture.
+
+        rows: (B, h, T·Y·X·Q, D). Returns (B, h, T, Y, X, Q, D), and their lse.
+        """
+        sides = (*self.plan.geometry.tiles, -1)
+        fewer, far = merged.merge(rows).unflatten(2, sides), self.plan.far
+        weights = [keys.layout.weight for keys in far]
+        out, logs = join_parts([self._attend_set(fewer, keys) for keys in far], weights)
+        out, lse = (
+            merged.unmerge(x.flatten(2, 5)).unflatten(2, sides)
+            for x in (out, logs.logsumexp(dim=0)[..., None])
+        )
+        return out, lse[..., 0]
 
     def attend_others(self, keys: DrawnKeys) -> Tensor:
         """Attention of all other queries to each other, and to keys of the picture. (B, h, n, D)"""
