@@ -43,21 +43,24 @@ def plan_attention(
     layer: Layer,
     tokens: Tensor,
     override: Override | None,
+    of_model: int = 0,
 ) -> LayerPlan | None:
     """The plan of one layer in one call, None where nothing is reduced; both are reported.
 
     Args:
         acting: what the settings reduce in this layer.
-        layer: its local window is that of this kind of model. It knows its backend.
+        layer: it knows its backend.
         tokens: what is compared of them, (B, L, C) or (B, H, L, D).
         override: the attention that another node put in place of ComfyUI's.
+        of_model: side of the local window where the user leaves it to the kind of model; 0 on
+            UNets, where windows do not pay.
     """
     report, length = call.run.report, layer.stream.length
     plans: Plans = {}
     weighed, seed = False, 0
     for settings, targets in acting.items():
         merges = any("queries" in acting[each] for each in acting if each is not settings)
-        side = settings.find_local_window(layer.local_window)
+        side = settings.find_local_window(of_model)
         if side and merges:
             report.say(settings, "local_window is left out: Token Merge reduces its queries")
             side = 0

@@ -192,7 +192,6 @@ def plan_sequence(
         sequence.stream,
         arranged.k.device,
         channels=arranged.heads * arranged.q.shape[3],
-        local_window=LOCAL_WINDOW,
         most_groups=MOST_GROUPS,
         dtype=arranged.q.dtype,
         head_channels=arranged.q.shape[3],
@@ -201,4 +200,6 @@ def plan_sequence(
     layer = backend.add_speed(layer, arranged.options)
     merges_queries = any("queries" in targets for targets in acting.values())
     tokens = arranged.q if merges_queries else arranged.k
-    return plan_attention(call.model, acting, sequence.block, layer, tokens, call.override)
+    return plan_attention(
+        call.model, acting, sequence.block, layer, tokens, call.override, LOCAL_WINDOW
+    )

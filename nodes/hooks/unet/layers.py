@@ -38,9 +38,6 @@ class SelfAttentionLayer:
     head_channels: int
     path: str
 
-    local_window = 0
-    """Windows do not pay on UNets."""
-
     @cached_property
     def key(self) -> LayerKey:
         return (self.block, self.number, self.index)
