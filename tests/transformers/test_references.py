@@ -101,3 +101,15 @@ def test_a_reference_as_large_as_the_picture_is_not_taken_for_it(node):
     assert asked[:3] == [(7, 7), (48, 55), (48, 103)]
     assert reached[:2] == asked[:2]
     assert reached[2][1] < 103
+
+
+def test_references_that_a_model_leaves_out_do_not_keep_it_from_being_reduced(node, caplog):
+    """Krea 2 reads them only where a method is given for them."""
+    (krea,) = (family for family in IMAGES if family.name == "Krea 2")
+    family, run = replace(krea, references=References()), SampleRequest(steps=1)
+    assert torch.equal(run.sample(family.build(), family), run.sample(krea.build(), krea))
+    with caplog.at_level(logging.INFO, logger="token_merge"):
+        picture = run.sample(node(family.build()), family)
+    assert "skipped" not in caplog.text
+    assert torch.equal(picture, run.sample(node(krea.build()), krea))
+    assert not torch.equal(picture, run.sample(krea.build(), krea))

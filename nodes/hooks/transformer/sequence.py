@@ -67,12 +67,14 @@ class SequenceLayout:
         as another node made it, None where no other did.
         """
         behind = self.references_behind
+        text = self.text if text is None else text
+        rest = length - self.references - self.grid.tokens
         if self.family.counts_references:
-            if told is None and behind:
+            # A model may leave them out, as Krea 2 does where no method is given for them.
+            if told is None and behind and not self._fits(rest, text):
                 return Skipped("this ComfyUI does not tell where its references are")
             behind = sum(told or ())
-        text = self.text if text is None else text
-        rest = length - self.references - self.grid.tokens - behind
+        rest -= behind
         if not self._fits(rest, text):
             parts = [f"the {self.grid} tokens of the picture"]
             parts += [f"the {count} {place} it" for count, place in self._list_others(text, behind)]
