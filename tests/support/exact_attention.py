@@ -118,7 +118,7 @@ def attend_reduced(
     height, width = (flux.patch_size * side for side in (stream.grid.height, stream.grid.width))
     latent, prompt = torch.empty(1, 4, height, width), torch.empty(1, stream.before, 32)
     layout = read_layout(FLUX, flux, latent, prompt, {})
-    call = TransformerCall(model, layout, 0, None, set())
+    call = TransformerCall(model, layout, 0, None, set(), lambda kind, number: 1)
     options = {KEY: replace(Attached(Transformer(FLUX), stack, run=run), call=call)}
     with monkeypatch.context() as patching:
         patching.setattr(attention, "plan_attention", plan_and_keep)

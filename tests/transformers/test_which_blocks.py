@@ -9,7 +9,10 @@ from math import prod
 
 import pytest
 import torch
+from comfy_extras.nodes_slg import SkipLayerGuidanceDiT
+from interplay.other import run_node
 from support.attention_record import AttentionRecord
+from support.comfyui_version import needs_comfyui
 from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest, each
 
 REACHED = (*IMAGES, *VIDEOS)
@@ -69,6 +72,56 @@ def test_a_prompt_is_found_among_keys_that_are_kept_from_the_first_step(node):
         assert asked.lengths == (49, 55)
         assert reached.lengths[1] < 55
         assert torch.equal(reached.k[:1, :, :7, : asked.k.shape[3]], asked.k[:, :, :7])
+
+
+@pytest.mark.parametrize("left_out", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("name", ["SD3.5 medium", "AuraFlow", "LTXV", "LTX-2"])
+def test_blocks_behind_one_that_is_left_out_keep_the_keys_that_they_have_else(
+    name, left_out, token_downsample
+):
+    """Skip-layer guidance multiplies the difference of both predictions, so that of their errors.
+
+    These models do not tell which block is running.
+    """
+    (family,) = (family for family in REACHED if family.name == name)
+    model = token_downsample(family.build(), method="stratified", local_window="off")
+    numbers = ", ".join(map(str, left_out))
+    guided = run_node(SkipLayerGuidanceDiT, model, 3.0, 0.0, 1.0, numbers, "", 0.0)
+    assert_keys_are_the_usual_ones(guided, model, family)
+
+
+@needs_comfyui("0.33.0", "spatio-temporal guidance in LTX-2")
+@pytest.mark.parametrize("blocks", ["0", "1", "0, 1"])
+def test_blocks_behind_a_perturbed_one_keep_the_keys_that_they_have_else(blocks, token_downsample):
+    from comfy_extras.nodes_lt import LTXVSpatioTemporalGuidance
+
+    (family,) = (family for family in REACHED if family.name == "LTX-2")
+    model = token_downsample(family.build(), method="stratified", local_window="off")
+    guided = run_node(LTXVSpatioTemporalGuidance, model, 1.0, blocks, 0.0, 1.0)
+    assert_keys_are_the_usual_ones(guided, model, family)
+
+
+def assert_keys_are_the_usual_ones(guided, model, family):
+    """A guided model is called once more, with fewer attention calls."""
+    kept = list_kept_keys(record_call(guided, family, RUN))
+    usual = list_kept_keys(record_call(model, family, RUN))
+    assert kept[: len(usual)] == usual
+    again = kept[len(usual) :]
+    assert 0 < len(again) < len(usual)
+    assert again[-1] == usual[-1]
+    in_order = iter(usual)
+    assert all(each in in_order for each in again)
+
+
+def list_kept_keys(record):
+    """The numbers of the keys that are kept in each reduced call."""
+    kept = []
+    for asked, reached in zip(record.asked, record.reached, strict=True):
+        if reached.lengths[1] < asked.lengths[1] == asked.lengths[0]:
+            keys = reached.k[0, 0, :, : asked.k.shape[3]]
+            found = (keys[:, None] == asked.k[0, 0][None]).all(dim=2)
+            kept.append(found.int().argmax(dim=1).tolist())
+    return kept
 
 
 @pytest.mark.parametrize("family", UNREACHED, ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from comfy.model_patcher import ModelPatcher
@@ -16,6 +17,7 @@ from ..settings_stack import SettingsStack
 from .attention import attend
 from .call import TransformerCall, watch_prompt
 from .families import Family
+from .left_out_blocks import watch_blocks
 from .sequence import read_layout
 
 
@@ -47,9 +49,11 @@ class Transformer:
             layout=layout,
             first_single=len(getattr(model, "double_blocks", ())),
             override=override,
+            count_calls=partial(family.count_calls, model),
             preferred=find_preferred(model, call.run),
             unreduced=call.find_unreduced(inputs.latent.device, override and override.name, layout),
         )
         # In every step, active or not: a compiled model keeps what it saw first.
         options = watch_prompt(add_call(inputs.options, transformer_call))
+        options = options if family.tells_block else watch_blocks(options)
         return {**options, OVERRIDE_KEY: attend}

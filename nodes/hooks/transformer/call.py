@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -49,8 +48,11 @@ class TransformerCall:
         first_single: number of the first block of the kind that ComfyUI calls "single".
         override: the attention that another node put in place, None where there is none.
         unreduced: see ``ModelCall.find_unreduced``.
+        count_calls: see ``Family``, for the model that is called.
         preferred: the attention that the checkpoint asks for, None where it asks for none.
-        ordinals: numbers the attention calls of models that do not tell their block.
+        numbered: attention calls until now of a model that does not tell its block, with those of
+            blocks that another node left out.
+        before_block: how many these were before the block that another node replaced.
         refined: a sequence with the prompt came, so that the refiners are done.
         text: tokens of the prompt as patches of other nodes made it, None where there are none.
     """
@@ -60,15 +62,18 @@ class TransformerCall:
     first_single: int
     override: Override | None
     unreduced: set[Hashable]
+    count_calls: Callable[[str, int], int]
     preferred: Attention | None = None
-    ordinals: count[int] = field(default_factory=count)
+    numbered: int = 0
+    before_block: int = 0
     refined: bool = False
     text: int | None = None
 
     def find_block(self, options: Mapping[str, Any]) -> Block | None:
         """The block that runs, None within a refiner before or between the blocks."""
         if not self.layout.family.tells_block:
-            return Block(next(self.ordinals))
+            self.numbered += 1
+            return Block(self.numbered - 1)
         index = options.get(BLOCK_KEY)
         if index is None:
             return None

@@ -10,6 +10,12 @@ from typing import Any, Literal
 
 from torch import nn
 
+from .block_calls import (
+    CallCount,
+    count_one_call,
+    count_with_picture_alone,
+    count_with_sound,
+)
 from .text_tokens import (
     TextCount,
     count_captions,
@@ -48,6 +54,7 @@ class Family:
             multiple of it.
         count_text: how many of the sequence's tokens are the prompt's: exactly as many before the
             picture, at least as many after it.
+        count_calls: how many attention calls a block makes in which tokens attend to themselves.
         picture_alone: some blocks attend among the picture's tokens without the prompt.
         prompt_queries: how many of the prompt's tokens are queries too, those beside the picture;
             the others are keys alone. None: all.
@@ -70,6 +77,7 @@ class Family:
     counts_references: bool = False
     padding: str | None = None
     count_text: TextCount = count_prompt_alone
+    count_calls: CallCount = count_one_call
     picture_alone: bool = False
     prompt_queries: int | None = None
     has_refiners: bool = False
@@ -108,6 +116,7 @@ FAMILIES: dict[str, Family] = {
         # SD 3.5 Medium also attends among the picture's tokens alone.
         "Stable Diffusion 3 and 3.5",
         "before",
+        count_calls=count_with_picture_alone,
         picture_alone=True,
     ),
     "comfy.ldm.qwen_image.model.QwenImageTransformer2DModel": Family(
@@ -209,7 +218,12 @@ FAMILIES: dict[str, Family] = {
         "LTX-Video", "apart", patch=(1, 1), guides="keyframe_idxs"
     ),
     "comfy.ldm.lightricks.av_model.LTXAVModel": Family(
-        "LTX-2", "apart", patch=(1, 1), guides="keyframe_idxs", sound="ref_audio"
+        "LTX-2",
+        "apart",
+        patch=(1, 1),
+        guides="keyframe_idxs",
+        count_calls=count_with_sound,
+        sound="ref_audio",
     ),
     "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(
         "HiDream-I1, HiDream-E1", "after", beside="image_cond"
