@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
+from typing import Any
 
 from comfy_api.latest import io
 
@@ -135,7 +136,7 @@ def write_on_node(node_id: str | None, text: str) -> None:
     # Here and not above: a script has no use for ComfyUI's server.
     from server import PromptServer
 
-    instance = getattr(PromptServer, "instance", None)
+    instance: Any = getattr(PromptServer, "instance", None)
     client = getattr(instance, "client_id", None)
     if client is not None:
         lines = [line for each in text.splitlines() for line in wrap(each, LETTERS) or [""]]
