@@ -139,7 +139,10 @@ def patch_sparse(model: ModelPatcher, keep: float = 0.4) -> ModelPatcher:
     clone.add_callback_with_key(
         CallbacksMP.ON_PREPARE_STATE,
         "block_sparse_attention",
-        lambda _patcher, _timestep, options: install(options["transformer_options"]),
+        # ComfyUI 0.16.3 gives no options here.
+        lambda _patcher, _timestep, options=None: (
+            options and install(options["transformer_options"])
+        ),
     )
     return clone
 
