@@ -142,7 +142,7 @@ def test_keys_and_values_are_freed_before_the_mlp(
 
 
 def test_where_gradients_are_asked_for_they_stay(token_downsample, unet, count_left):
-    """The way back through the projections reads them again."""
+    """The backward pass of the projections reads them again."""
 
     def call(apply, options):
         with torch.enable_grad():

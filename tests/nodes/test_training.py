@@ -18,9 +18,10 @@ FAMILIES = {family.name: family for family in (*IMAGES, *VIDEOS)}
 def find_gradient(monkeypatch):
     """Of the model's output with respect to the latent, in one call of the model.
 
-    twice: the model is computed again on the way back, as Train LoRA does unless it is told not to.
+    twice: the model is computed again in the backward pass, as Train LoRA does unless told not
+    to.
     """
-    # Else ComfyUI rotates queries and keys by a kernel that has no way back.
+    # Else ComfyUI rotates queries and keys by a kernel without a backward pass.
     monkeypatch.setattr(comfy.model_management, "in_training", True, raising=False)
 
     def find(model, family, *, twice=True):
@@ -78,7 +79,7 @@ def test_models_that_do_not_tell_their_block_are_left_alone(
 
 
 def test_keys_are_weighed_where_channels_would_do_it(token_downsample, find_gradient, monkeypatch):
-    """As on a GPU. They are written into memory, which has no way back."""
+    """As on a GPU. They are written into memory, which has no backward pass."""
     family = FAMILIES["Flux"]
     take_pytorch_attention(monkeypatch)
     model = token_downsample(family.build(), local_window="off")

@@ -78,7 +78,8 @@ class Backend:
         """How keys are given their sizes; None where the function may accept neither.
 
         On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
-        on a CPU, it costs nothing. In training it is there too: channels have no way back.
+        on a CPU, it costs nothing. In training it is there too: to add channels
+        has no backward pass.
         """
         free = masks_are_free(call.q.device) or asks_for_gradients(call.q, call.k, call.v)
         if self.override and not self.override.is_backend:

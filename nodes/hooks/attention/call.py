@@ -41,7 +41,7 @@ def take(x: Tensor | Container) -> Tensor:
 
 
 def asks_for_gradients(*tensors: Tensor) -> bool:
-    """Whether the way back through these is computed, as in training a LoRA."""
+    """Whether there will be a backward pass through these, as in training a LoRA."""
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 

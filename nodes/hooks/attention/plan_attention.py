@@ -24,8 +24,8 @@ NO_GRADIENTS = (
     "training needs gradients, which local windows do not have; in the Advanced nodes local_window "
     "can be off"
 )
-"""PyTorch's kernels give the log of the scores' sum, by which the parts of a window are joined, no
-way back."""
+"""The parts of a window are joined by the log of the scores' sum, which has no backward pass in
+PyTorch's kernels."""
 
 
 class NamedLayer(Protocol):
