@@ -77,8 +77,7 @@ def _is_capturing() -> bool:
     """Whether a graph of a GPU is captured. PyTorch may be built for GPUs where there is none, and
     then fails where it is asked.
     """
-    has_gpu = torch.backends.cuda.is_built() and torch.cuda.is_available()
-    return has_gpu and torch.cuda.is_current_stream_capturing()
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 def forget_constants() -> None:

@@ -125,6 +125,11 @@ def make_output(q: Tensor, channels: int) -> Tensor:
     return q.new_empty(images, tokens, heads, channels).transpose(1, 2)
 
 
+def asks_for_gradients(*tensors: Tensor) -> bool:
+    """Whether there will be a backward pass through these, as in training a LoRA."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
 def join_heads(x: Tensor) -> Tensor:
     """(B, H, N, D) -> (B, N, H·D)."""
     return rearrange(x, "b h n d -> b n (h d)")

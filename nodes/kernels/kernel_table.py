@@ -13,6 +13,7 @@ from ...tome_core.gpus import HALF
 from ...tome_core.grid import TokenGrid
 from ...tome_core.layer import Precision
 from ...tome_core.merging import Destinations
+from ...tome_core.tokens import asks_for_gradients
 from ...tome_core.windows import Strips, WindowPlan
 from .usable import load_kernel, why_unusable
 
@@ -87,7 +88,7 @@ def fits(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.dtype == k.dtype == v.dtype
         and q.shape[3] == v.shape[3] <= MOST_HEAD_CHANNELS
         and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
-        and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
+        and not asks_for_gradients(q, k, v)
     )
 
 

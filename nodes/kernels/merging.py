@@ -17,7 +17,7 @@ from ...tome_core.merging import Destinations, MergePlan, SlotPlan, choose_strid
 from ...tome_core.merging.global_matching import LEAST_NORM, shuffle
 from ...tome_core.merging.local_matching import find_nearby, match_in_tiles
 from ...tome_core.merging.tiles import Tiling
-from ...tome_core.tokens import number_first
+from ...tome_core.tokens import asks_for_gradients, number_first
 from . import merging_triton as kernels
 from .shapes import MATCHED_CHANNELS, MATCHED_TOKENS, choose_dst_block, count_in_units
 
@@ -55,7 +55,7 @@ class LinkedPlan(SlotPlan):
         return MergePlan(self.assign, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
-        if x.ndim != 3 or x.stride(2) != 1 or (torch.is_grad_enabled() and x.requires_grad):
+        if x.ndim != 3 or x.stride(2) != 1 or asks_for_gradients(x):
             return self.unlinked.merge(x)
         out = x.new_empty(x.shape[0], self.keys_read, x.shape[2])
         _average_slots(out, x, self)

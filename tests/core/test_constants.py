@@ -123,7 +123,6 @@ def test_values_without_tensors_are_few_too(store):
 
 def test_what_a_graph_captures_is_not_kept(make, store, monkeypatch):
     """It is computed when the graph is replayed, and not before."""
-    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     assert make(1) is not make(1)
@@ -136,7 +135,6 @@ def test_a_pytorch_for_gpus_is_not_asked_for_graphs_where_there_is_none(make, mo
     def fail():
         raise RuntimeError("CUDA driver version is insufficient for CUDA runtime version")
 
-    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", fail)
     assert make(1) is make(1)

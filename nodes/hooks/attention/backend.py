@@ -15,9 +15,10 @@ from ....tome_core.attention import attend_weighed
 from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask, count_channels
 from ....tome_core.faster_forms import find_form
 from ....tome_core.layer import Layer, Precision
+from ....tome_core.tokens import asks_for_gradients
 from ..run.report import RunReport
 from .backend_speeds import PYTORCH, Function, find_function, find_speed
-from .call import Attention, AttentionCall, Container, asks_for_gradients, take
+from .call import Attention, AttentionCall, Container, take
 from .overrides import Override
 
 MOST_CHANNELS = 256

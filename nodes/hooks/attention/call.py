@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import torch
 from einops import rearrange
 from torch import Tensor
 
@@ -38,11 +37,6 @@ def peek(x: Tensor | Container) -> Tensor:
 def take(x: Tensor | Container) -> Tensor:
     """A tensor, out of its container where it is in one."""
     return x if isinstance(x, Tensor) else x.take()
-
-
-def asks_for_gradients(*tensors: Tensor) -> bool:
-    """Whether there will be a backward pass through these, as in training a LoRA."""
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from ....tome_core.merging import MergeSettings
 from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan, Plans, join_plans, plan_layer
 from ....tome_core.settings import Settings
+from ....tome_core.tokens import asks_for_gradients
 from ....tome_core.windows import WindowPlan
 from ..run.report import Counts
 from ..run.state import Acting, ModelCall
-from .call import asks_for_gradients
 from .overrides import Override
 
 NO_GRADIENTS = (

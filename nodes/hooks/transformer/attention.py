@@ -13,9 +13,10 @@ from ....tome_core.grid import Stream
 from ....tome_core.layer import Layer
 from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan
+from ....tome_core.tokens import asks_for_gradients
 from ....tome_core.windows import allows_merging
 from ..attention.backend import Backend, accept_containers
-from ..attention.call import Attention, AttentionCall, Container, asks_for_gradients, take
+from ..attention.call import Attention, AttentionCall, Container, take
 from ..attention.plan_attention import plan_attention
 from ..run.state import Acting, find_call
 from .arrangement import Arrangement
