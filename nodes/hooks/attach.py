@@ -13,7 +13,7 @@ from ...tome_core.plan import Skipped
 from ...tome_core.settings import Settings
 from .attention.overrides import find_pack
 from .run.kept_tensors import give_back_with
-from .run.node_text import write_on_node
+from .run.node_text import SETTLED, write_on_node
 from .run.report import Lines
 from .run.state import KEY, Architecture, Attached
 from .run.wrappers import add_wrappers
@@ -74,7 +74,7 @@ def listen(model: ModelPatcher, listener: Callable[[Lines], None]) -> ModelPatch
 
 def _say(level: int, settings: Settings, node_id: str | None, text: str) -> None:
     logger.log(level, "%s: %s.", settings.node_name, text)
-    write_on_node(node_id, text)
+    write_on_node(node_id, text, SETTLED)
 
 
 def _find_architecture(model: ModelPatcher) -> Architecture | Skipped:

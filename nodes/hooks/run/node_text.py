@@ -32,6 +32,9 @@ single line feed is a space. A line break in both is two spaces and a line feed.
 END = "  "
 """Our texts end so. By this ``web/earlier_text.js`` knows them, and takes them off other nodes."""
 
+SETTLED = END + " "
+"""A text ends so that is true of every run of the node's model, until an input changes."""
+
 LETTERS = 36
 """A line on a classic node that was just placed has room for so many: the page breaks longer lines
 within words."""
@@ -123,13 +126,15 @@ def find_node_id(node: type[io.ComfyNode]) -> str | None:
     return node.hidden.unique_id if node.hidden else None
 
 
-def write_on_node(node_id: str | None, text: str) -> None:
+def write_on_node(node_id: str | None, text: str, end: str = END) -> None:
     """Show ``text`` on the node, as ComfyUI's own GetImageSize does.
 
     Only the page that queued the prompt gets it: on another page, another node may have this id.
     Nothing happens without a ``node_id``, which only a server gives, without a server, or where no
     page queued the prompt. A page that shows the outside of the node's subgraph drops the text, and
     our script takes it off the node of another kind that has this id in another workflow.
+
+    end: ``END`` or ``SETTLED``.
     """
     if node_id is None:
         return
@@ -140,4 +145,4 @@ def write_on_node(node_id: str | None, text: str) -> None:
     client = getattr(instance, "client_id", None)
     if client is not None:
         lines = [line for each in text.splitlines() for line in wrap(each, LETTERS) or [""]]
-        instance.send_progress_text(LINE_BREAK.join(lines) + END, node_id, sid=client)
+        instance.send_progress_text(LINE_BREAK.join(lines) + end, node_id, sid=client)

@@ -44,6 +44,16 @@ def test_lines_are_lines_in_both_looks(page):
     assert max(map(len, lines)) <= 36
 
 
+def test_a_text_that_no_run_makes_old_is_not_marked(page):
+    page.open(graphs.sample_with("TokenDownsample", factor=1))
+    for _ in range(2):
+        page.set("4", seed=next(graphs.SEEDS))
+        page.run()
+        assert page.lines_on("11")[0].startswith("Changes nothing")
+    page.type_into("11", "factor", "2")
+    wait_for(lambda: page.lines_on("11")[0].startswith("Earlier run: Changes nothing"))
+
+
 def bypass(page) -> None:
     page.browser.execute_script(scripts.SELECT, "11")
     ActionChains(page.browser).key_down(Keys.CONTROL).send_keys("b").key_up(Keys.CONTROL).perform()
