@@ -66,7 +66,7 @@ def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int
         return "there is no GPU"
     if torch.version.hip or torch.cuda.get_device_capability(device) < LEAST_CAPABILITY:
         return "the GPU is not one of NVIDIA's since 2020"
-    logger.info("Trying our kernel %r: some seconds, if Triton has to compile it first.", kernel)
+    _announce(kernel, device, dtype, *shape)
     try:
         with _preparing():
             works = _works(kernel, device, dtype, *shape)
@@ -78,6 +78,12 @@ def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int
             raise TooLittleMemoryError from error
         said = (str(error).strip() or repr(error))[:100]
         return _name_old_triton() or f"Triton does not run here ({said})"
+
+
+@lru_cache(maxsize=64)
+def _announce(kernel: str, *_: torch.device | torch.dtype | int | str) -> None:
+    """Once for equal arguments: while memory is short, every attention call tries the kernel."""
+    logger.info("Trying our kernel %r: some seconds, if Triton has to compile it first.", kernel)
 
 
 def _name_old_triton() -> str:

@@ -47,7 +47,8 @@ def gpus(monkeypatch):
 
         monkeypatch.setattr(trial, "load_kernel", load)
 
-    trial._try_once.cache_clear()
+    for known in (trial._try_once, trial._announce):
+        known.cache_clear()
     yield install
     trial._try_once.cache_clear()
 
@@ -128,11 +129,14 @@ def test_a_triton_that_is_too_old_is_named_where_a_kernel_fails(version, is_old,
     [torch.cuda.OutOfMemoryError("CUDA out of memory."), RuntimeError("Triton: out of memory")],
     ids=["PyTorch's", "Triton's"],
 )
-def test_a_gpu_that_was_full_is_tried_again(error, gpus):
+def test_a_gpu_that_was_full_is_tried_again_and_the_console_says_so_once(error, gpus, caplog):
+    caplog.set_level("INFO")
     gpus(error)
-    assert why_unusable("windows", GPU) == "the GPU had too little memory to try it"
+    for _ in range(2):
+        assert why_unusable("windows", GPU) == "the GPU had too little memory to try it"
     gpus(Kernel())
     assert why_unusable("windows", GPU) == ""
+    assert caplog.text.count("Trying our kernel") == 1
 
 
 def test_gpus_before_ampere_are_not_even_tried(gpus, monkeypatch):
