@@ -124,8 +124,9 @@ def locate(
     queries, keys, values = (x.shape[2] for x in (tensors.q, tensors.k, tensors.v))
     family = layout.family
     other_keys = values != keys or (queries != keys and family.prompt_queries is None)
-    if other_keys and family.text == "apart":
-        # Cross-attention, or what LTX-Video does with guides of another strength than 1.
+    if family.text == "apart" and (other_keys or layout.is_apart(keys)):
+        # Cross-attention, sound that attends to itself, or what LTX-Video does with guides of
+        # another strength than 1.
         if queries < keys and isinstance(layout.find_stream(keys), Stream):
             report.idle_reasons.add("its attention is computed for some of the tokens at a time")
         return None

@@ -1,4 +1,4 @@
-"""How many attention calls a block makes in which tokens attend to themselves.
+"""How many attention calls a block makes in which the picture's tokens attend to themselves.
 
 They are counted where another node leaves blocks out of a model that does not tell which block is
 running. Each function gets the model, and the kind ("double_block", "single_block") and the number
@@ -18,11 +18,6 @@ CallCount = Callable[[nn.Module, str, int], int]
 def count_one_call(model: nn.Module, kind: str, number: int) -> int:
     """All tokens together."""
     return 1
-
-
-def count_with_sound(model: nn.Module, kind: str, number: int) -> int:
-    """The video, and the sound."""
-    return 2
 
 
 def count_with_picture_alone(model: nn.Module, kind: str, number: int) -> int:

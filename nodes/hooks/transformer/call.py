@@ -50,8 +50,8 @@ class TransformerCall:
         unreduced: see ``ModelCall.find_unreduced``.
         count_calls: see ``Family``, for the model that is called.
         preferred: the attention that the checkpoint asks for, None where it asks for none.
-        numbered: attention calls until now of a model that does not tell its block, with those of
-            blocks that another node left out.
+        numbered: calls until now in which the picture attends to itself, of a model that does not
+            tell its block, with those of blocks that another node left out.
         before_block: how many these were before the block that another node replaced.
         refined: a sequence with the prompt came, so that the refiners are done.
         text: tokens of the prompt as patches of other nodes made it, None where there are none.

@@ -10,12 +10,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from .block_calls import (
-    CallCount,
-    count_one_call,
-    count_with_picture_alone,
-    count_with_sound,
-)
+from .block_calls import CallCount, count_one_call, count_with_picture_alone
 from .text_tokens import (
     TextCount,
     count_captions,
@@ -54,7 +49,7 @@ class Family:
             multiple of it.
         count_text: how many of the sequence's tokens are the prompt's: exactly as many before the
             picture, at least as many after it.
-        count_calls: how many attention calls a block makes in which tokens attend to themselves.
+        count_calls: how many attention calls a block makes in which the picture attends to itself.
         picture_alone: some blocks attend among the picture's tokens without the prompt.
         prompt_queries: how many of the prompt's tokens are queries too, those beside the picture;
             the others are keys alone. None: all.
@@ -222,7 +217,6 @@ FAMILIES: dict[str, Family] = {
         "apart",
         patch=(1, 1),
         guides="keyframe_idxs",
-        count_calls=count_with_sound,
         sound="ref_audio",
     ),
     "comfy.ldm.hidream.model.HiDreamImageTransformer2DModel": Family(

@@ -65,7 +65,8 @@ def count_guides(places: Tensor | None) -> int:
 def count_sounds(shapes: Sequence[tuple[int, ...]], reference: Any) -> list[int]:
     """Tokens of each latent beside the video, (B, C, T, frequencies): one for each time.
 
-    reference: the tokens of another sound before them, or None.
+    reference: the tokens of another sound before them, alone where there is no such latent; or
+    None.
     """
     before = reference["tokens"].shape[1] if reference else 0
-    return [before + shape[2] for shape in shapes]
+    return [before + shape[2] for shape in shapes] or [before]
