@@ -21,6 +21,9 @@ from .progress import Progress
 HERE = Path(__file__).absolute().parent
 REQUIREMENTS = HERE / "requirements.txt"
 NO_DEPS = HERE / "requirements-no-deps.txt"
+NEWER_PAGE = HERE / "requirements-newer-page.txt"
+NEWER_PAGE_FOLDER = "newer-page"
+"""In the environment."""
 TORCHVISION_HOOK = HERE / "site" / "token_merge_torchvision.py"
 
 # Imported once at the end of a set-up: a sandbox that cannot do this is not called ready.
@@ -104,7 +107,7 @@ def _set_up(folder: Path, own: Path | None) -> None:
 def _key(own: Path | None) -> str:
     """Names the environment after all that decides its content."""
     wanted = [sys.version, sys.platform, REQUIREMENTS.read_text(), NO_DEPS.read_text()]
-    wanted += [TORCHVISION_HOOK.read_text()]
+    wanted += [NEWER_PAGE.read_text(), TORCHVISION_HOOK.read_text()]
     wanted += [(own / "requirements.txt").read_text() if own else comfyui.PINNED.sha256]
     return hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:12]
 
@@ -141,6 +144,8 @@ def _fill(folder: Path, source: Path, progress: Progress) -> None:
     _pip(folder, progress, "--requirement", REQUIREMENTS, "--requirement", wanted)
     progress.stage("Last packages")
     _pip(folder, progress, "--no-deps", "--requirement", NO_DEPS)
+    target = folder / NEWER_PAGE_FOLDER
+    _pip(folder, progress, "--no-deps", "--target", target, "--requirement", NEWER_PAGE)
     progress.stage("Trying the packages")
     _mend_torch_companions(python)
     probe = _run(python, PROBE)

@@ -26,8 +26,9 @@ class Stage:
 @dataclass(frozen=True)
 class Recipe:
     """stages: few tokens first, more later. share: of all the time. frames: of a clip, 1 for
-    pictures. subjects: so many emoji; fewer are learned better. shift: of the noise levels; above 1
-    more of them are high, where the layout is decided (Esser et al., arXiv 2403.03206, eq. 23).
+    pictures. subjects: so many emoji; fewer are learned better. shift: of the noise levels, beside
+    the one that the model samples with; above 1 more of them are high, where the layout is decided
+    (Esser et al., arXiv 2403.03206, eq. 23).
     teacher: the model that it is distilled from, at the cfg ``guidance``. compile: whether it pays
     on a GPU.
     """
@@ -104,7 +105,6 @@ ON_GPU = {
         rate=3e-3,
         frames=9,
         subjects=40,
-        shift=3.0,
     ),
     "flux-4-steps": Recipe(
         _FLUX,

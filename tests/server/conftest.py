@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from support.page import unreached_model
 
 from devtools import graph
 from devtools.client import Client, Prompt
+from devtools.sandbox import NEWER_PAGE_FOLDER
 from devtools.server import Server, link, running
 
 COMFYUI = Path(os.environ["COMFYUI_PATH"])
+NEWER_PAGE = Path(sys.prefix, NEWER_PAGE_FOLDER, "comfyui_frontend_package", "static")
 
 # The graphs here are small: more threads would mostly wait for each other, above all where the
 # machine has other work.
@@ -52,6 +55,16 @@ def user_server(
 ) -> Iterator[Server]:
     """Another one, which keeps results as a user's server does. Few tests need it."""
     with running(_prepare(tmp_path_factory, "user-server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def newer_page_server(
+    tmp_path_factory: pytest.TempPathFactory, files_before: dict[str, tuple[int, int]]
+) -> Iterator[Server]:
+    """One with the page of a later ComfyUI, as most people have it."""
+    options = ["--front-end-root", str(NEWER_PAGE)]
+    with running(_prepare(tmp_path_factory, "newer-page-server"), options) as server:
         yield server
 
 

@@ -83,7 +83,8 @@ def _read_setter(function: Attention) -> Override | None:
     if code is None or setter is None or code not in _list_codes(setter.__code__):
         return None
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=False))
-    chosen = cells["optimized_attention"].cell_contents
+    cell = cells.get("optimized_attention")
+    chosen = cell.cell_contents if cell else function
     if getattr(chosen, "__module__", "") == comfy_attention.__name__:
         return Override(function, "Model Attention Backend", chosen.__name__)
     return Override(function, _name_unknown(chosen))

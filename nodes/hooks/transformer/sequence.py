@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -53,7 +54,8 @@ class SequenceLayout:
     beside: int
     others: tuple[int, ...]
 
-    @constant
+    # Without tensors, so no constant: a model may itself pause the record of its blocks meanwhile.
+    @lru_cache(maxsize=256)  # noqa: B019
     def find_stream(
         self, length: int, told: tuple[int, ...] | None = None, text: int | None = None
     ) -> Stream | Skipped:

@@ -37,8 +37,11 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pages(browser: webdriver.Chrome, user_server: Server, screenshots: Path) -> Pages:
-    return Pages(browser, user_server.url, screenshots)
+def pages(
+    browser: webdriver.Chrome, user_server: Server, newer_page_server: Server, screenshots: Path
+) -> Pages:
+    urls: dict[Look, str] = {"classic": user_server.url, "newer": newer_page_server.url}
+    return Pages(browser, urls, screenshots)
 
 
 @pytest.fixture(params=["classic", "newer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,16 +14,18 @@ from .page import Look, Page
 
 @dataclass
 class Pages:
-    """screenshots: the folder that keeps them. shown: look and language of the loaded page."""
+    """urls: of the server of each look. screenshots: the folder that keeps them. shown: look and
+    language of the loaded page.
+    """
 
     browser: webdriver.Chrome
-    url: str
+    urls: Mapping[Look, str]
     screenshots: Path
     shown: tuple[Look, str] | None = None
 
     def show(self, look: Look, language: str = "en") -> Page:
         """The page without an open dialog; its graph is that of the test before."""
-        page = Page(self.browser, self.url, look, self.screenshots)
+        page = Page(self.browser, self.urls[look], look, self.screenshots)
         dialogs = self.browser.find_elements(By.CSS_SELECTOR, "[role=dialog]")
         if self.shown != (look, language) or dialogs:
             page.load(Comfy_Locale=language)
