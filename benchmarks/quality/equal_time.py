@@ -95,7 +95,6 @@ SHAPES = (
             "euler-normal-8-cfg1",
             "dpmpp_2m-normal-8-cfg1",
             "euler-normal-20-cfg1",
-            "dpmpp_2m-karras-20-cfg5",
         ),
     ),
     Shape(
