@@ -107,3 +107,7 @@ class Settings(ABC):
         downsample: the latent's side over the side of the layer's grid. resolutions: this number
         for all layers of the model, finest first.
         """
+
+    @abstractmethod
+    def explain_no_targets(self, resolutions: Sequence[int]) -> str:
+        """Why nothing is reduced in any layer of a model that has these resolutions."""

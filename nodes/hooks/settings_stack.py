@@ -94,9 +94,4 @@ class SettingsStack:
             return ""
         if not self.resolutions:
             return "this model has no self-attention"
-        finest, *coarser = self.resolutions
-        factors = "factor or factor_level_2" if coarser else "factor"
-        return (
-            f"the finest self-attention of this model is downsampled {finest}x, so "
-            f"max_downsample has to be auto or at least {finest}, or {factors} above 1"
-        )
+        return settings.explain_no_targets(self.resolutions)

@@ -83,7 +83,10 @@ def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int
 @lru_cache(maxsize=64)
 def _announce(kernel: str, *_: torch.device | torch.dtype | int | str) -> None:
     """Once for equal arguments: while memory is short, every attention call tries the kernel."""
-    logger.info("Trying our kernel %r: some seconds, if Triton has to compile it first.", kernel)
+    logger.info(
+        "Token Merge: trying our kernel %r. It may take some seconds, once.",
+        kernel,
+    )
 
 
 def _name_old_triton() -> str:
@@ -112,9 +115,11 @@ def _works(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int | 
 
 def is_alike(found: Tensor, known: Tensor) -> bool:
     """Up to rounding in half precision; numbers of tokens nearly everywhere."""
+    if found.shape != known.shape:
+        return False
     close = torch.isclose(found.float(), known.float(), rtol=0.02, atol=0.02)
     least = 1.0 if found.is_floating_point() else LEAST_ALIKE
-    return found.shape == known.shape and bool(close.float().mean() >= least)
+    return bool(close.float().mean() >= least)
 
 
 def load_kernel(name: str) -> Any:

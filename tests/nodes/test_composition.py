@@ -203,6 +203,6 @@ def test_a_node_that_replaces_all_options_runs_the_original_model(
     model = replace_options(token_merge(unet("SD15"), merge_mlp=merge_mlp))
     assert torch.equal(denoise(model), denoise(unet("SD15")))
     assert messages() == [
-        "Another node replaced the options of the model, and our settings: "
-        "no layer was reduced in this run."
+        "Token Merge and Token Downsample: another node replaced the options of the model, and "
+        "with them the settings of these nodes: no layer was reduced in this run."
     ]

@@ -70,7 +70,9 @@ def test_a_backend_that_does_not_compute_attention_is_an_error_in_the_log(kernel
     model = others.patch_sage(WAN.build(), kernel)
     assert read(model) == read(model) == ("SageAttention (KJNodes)", "")
     (said,) = messages()
-    assert said.startswith(f"SageAttention (KJNodes) is treated as unknown: it {reason}")
+    assert said.startswith(
+        f"Token Merge: SageAttention (KJNodes) is treated as unknown, since it {reason}"
+    )
 
 
 @pytest.mark.parametrize("order", ["before", "after"])

@@ -130,7 +130,7 @@ def patch_sparse(model: ModelPatcher, keep: float = 0.4) -> ModelPatcher:
         if current not in installed:
             override = partial(attend_sparsely, current, keep)
             function = lambda func, *args, **given: override(func, *args, **given)  # noqa: E731
-            place = "comfy_extras.nodes_sparse_attention"
+            place = "/ComfyUI/comfy_extras/nodes_sparse_attention"
             options[OVERRIDE] = name(function, place, "make_attention_override.<locals>.override")
             installed.add(options[OVERRIDE])
 

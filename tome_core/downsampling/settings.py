@@ -64,6 +64,10 @@ class DownsampleSettings(Settings):
         return factors == (1.0, 1.0, 1.0) and self.max_tokens == 0
 
     @cached_property
+    def unet_inputs(self) -> tuple[str, ...]:
+        return ("factor_level_2",) if self.factor_level_2 > 1 else ()
+
+    @cached_property
     def groups_queries(self) -> bool:
         return self.method == "interleaved"
 
@@ -80,3 +84,6 @@ class DownsampleSettings(Settings):
         has_limit = self.max_tokens > 0 and downsample in resolutions[:2]
         fewer = self.temporal_factor > 1 or self.find_factor(downsample, resolutions) > 1
         return frozenset({"keys and values"} if has_limit or fewer else ())
+
+    def explain_no_targets(self, resolutions: Sequence[int]) -> str:
+        return "factor is 1, and this model has no coarser resolution for factor_level_2"

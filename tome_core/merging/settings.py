@@ -139,3 +139,9 @@ class MergeSettings(Settings):
             "tokens of the MLP": self.merge_mlp,
         }
         return frozenset(target for target in TARGETS if acts[target])
+
+    def explain_no_targets(self, resolutions: Sequence[int]) -> str:
+        return (
+            f"the finest self-attention of this model is downsampled {resolutions[0]}x, so "
+            f"max_downsample has to be auto or at least {resolutions[0]}"
+        )

@@ -97,8 +97,10 @@ def _list_codes(code: CodeType) -> list[CodeType]:
 
 def _look_up(function: Attention) -> Override | None:
     module, qualname = _read_names(function)
+    # ComfyUI names its extra nodes by their path: /.../comfy_extras/nodes_sparse_attention.
+    file = re.split(r"[./\\]", module)[-1]
     for entry in ENTRIES:
-        if (entry.module, entry.qualname) == (module.rpartition(".")[2], qualname):
+        if (entry.module, entry.qualname) == (file, qualname):
             return Override(function, entry.name, entry.like)
     return None
 
@@ -135,7 +137,7 @@ def _computes_attention(
         reason = _explain_wrong(function, device, dtype)
         tried[device, dtype] = not reason
         if reason:
-            logger.error("%s is treated as unknown: it %s.", name, reason)
+            logger.error("Token Merge: %s is treated as unknown, since it %s.", name, reason)
     return tried[device, dtype]
 
 

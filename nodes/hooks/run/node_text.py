@@ -55,7 +55,8 @@ def report_progress(attached: Attached, run: Run) -> None:
         report, settings = run.report, node.settings
         left = [*report.list_left(settings), *_list_remarks(attached, settings)]
         done = report.list_done(settings)
-        write_on_node(node.node_id, _lay_out(report.sum_up(settings), left, done))
+        # Nothing is known before the first step in which the node acts.
+        write_on_node(node.node_id, _lay_out(report.sum_up(settings), left, done) or RUNNING)
 
 
 @contextmanager
@@ -105,7 +106,11 @@ def report_lost() -> None:
     """In the console alone: another node put options of its own in place of the model's, and with
     them went our settings and the numbers of our nodes. ComfyUI's SDPose Keypoint Extractor does.
     """
-    logger.warning("Another node replaced the options of the model, and our settings: %s.", NOTHING)
+    logger.warning(
+        "Token Merge and Token Downsample: another node replaced the options of the model, and "
+        "with them the settings of these nodes: %s.",
+        NOTHING,
+    )
 
 
 def _list_remarks(attached: Attached, settings: Settings) -> tuple[str, ...]:
@@ -122,7 +127,10 @@ def _lay_out(verdict: Sequence[str], left: Sequence[str], done: Sequence[str]) -
 
 
 def find_node_id(node: type[io.ComfyNode]) -> str | None:
-    """Of a running node on the page, None in a script. The node asks for ``Hidden.unique_id``."""
+    """The id of a running node on the page, None in a script.
+
+    The node must ask for ``Hidden.unique_id``.
+    """
     return node.hidden.unique_id if node.hidden else None
 
 
