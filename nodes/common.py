@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from comfy.model_patcher import ModelPatcher
 from comfy_api.latest import io
@@ -16,26 +15,22 @@ from ..tome_core.settings import MAX_SEED, MAX_TOKENS, Settings
 from .hooks.attach import attach
 from .hooks.run.node_text import find_node_id
 
-Kind = TypeVar("Kind")
-
 PERCENTS = {"start": "start_percent", "end": "end_percent"}
 """Each field of ``PercentRange`` is given by this input."""
 
-WINDOWS = {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32}
-"""Each choice of ``local_window`` is this setting."""
-
-
-SMALL_LAYERS = {"auto": False, "always": True}
-"""Each choice of ``reduce_small_layers`` is this setting."""
+CHOICES: dict[str, dict[str, Any]] = {
+    "max_downsample": {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8},
+    "local_window": {"auto": None, "off": 0, "8": 8, "12": 12, "16": 16, "24": 24, "32": 32},
+    "reduce_small_layers": {"auto": False, "always": True},
+}
+"""The key is an input, and then its choice. The value is the setting for this choice."""
 
 
 class ReductionNode(io.ComfyNode):
-    """Takes a MODEL and returns a patched clone. Its nodes define a schema and ``read``."""
+    """Takes a MODEL and returns a patched clone. Its nodes define a schema and ``settings``."""
 
-    @staticmethod
-    @abstractmethod
-    def read(values: dict[str, Any]) -> Settings:
-        """The settings that the values of the inputs ask for."""
+    settings: ClassVar[type[Settings]]
+    """The kind of settings that the node's inputs become."""
 
     @staticmethod
     def make_schema(
@@ -79,7 +74,7 @@ class ReductionNode(io.ComfyNode):
     def execute(cls, model: ModelPatcher, **values: Any) -> io.NodeOutput:
         """A patched clone of ``model``, whose settings report on this node of the page."""
         check_names(cls, values)
-        return io.NodeOutput(attach(model, cls.read(values), find_node_id(cls)))
+        return io.NodeOutput(attach(model, make_settings(cls.settings, values), find_node_id(cls)))
 
 
 def pick(inputs: Sequence[io.Input], *names: str) -> list[io.Input]:
@@ -104,30 +99,18 @@ def check_names(node: type[io.ComfyNode], values: dict[str, Any]) -> None:
             )
 
 
-def make_settings(kind: Callable[..., Kind], values: dict[str, Any]) -> Kind:
+def make_settings(kind: type[Settings], values: dict[str, Any]) -> Settings:
     """Settings of ``kind`` from the values of inputs; defaults for those that a node lacks.
 
     Raises ValueError naming the input, its value and what is accepted.
     """
     rest = dict(values)
     percents = {field: rest.pop(name) for field, name in PERCENTS.items() if name in rest}
+    for name, choices in CHOICES.items():
+        if name in rest:
+            check_choice(name, rest[name], tuple(choices))
+            rest[name] = choices[rest[name]]
     return kind(percent_range=PercentRange(**percents), **rest)
-
-
-def resolve_choice(values: dict[str, Any], name: str, choices: dict[str, Any]) -> dict[str, Any]:
-    """``values`` with a choice of the user as a setting; "auto" for a node without this input.
-
-    Raises ValueError where it is no choice.
-    """
-    chosen = values.get(name, "auto")
-    check_choice(name, chosen, tuple(choices))
-    return {**values, name: choices[chosen]}
-
-
-def resolve_shared(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` with ``local_window`` and ``reduce_small_layers`` as settings."""
-    resolved = resolve_choice(values, "local_window", WINDOWS)
-    return resolve_choice(resolved, "reduce_small_layers", SMALL_LAYERS)
 
 
 def model_input() -> io.Input:
@@ -171,14 +154,15 @@ def max_tokens(limit: str) -> io.Input:
 
 def local_window(tooltip: str) -> io.Input:
     """``local_window``, which the tooltip explains."""
-    return io.Combo.Input("local_window", options=list(WINDOWS), default="auto", tooltip=tooltip)
+    options = list(CHOICES["local_window"])
+    return io.Combo.Input("local_window", options=options, default="auto", tooltip=tooltip)
 
 
 def reduce_small_layers() -> io.Input:
     """Whether the speed of this machine decides which layers are reduced."""
     return io.Combo.Input(
         "reduce_small_layers",
-        options=list(SMALL_LAYERS),
+        options=list(CHOICES["reduce_small_layers"]),
         default="auto",
         tooltip="auto: a layer with so few tokens that this GPU gains nothing is not reduced, so "
         "another GPU may give a slightly different picture. always: such layers are reduced too. "

@@ -11,14 +11,12 @@ from ..tome_core.downsampling.settings import MAX_FACTOR, METHODS, MIN_FACTOR, D
 from .common import (
     ReductionNode,
     local_window,
-    make_settings,
     max_tokens,
     model_input,
     percent_inputs,
     pick,
     proportional_attention,
     reduce_small_layers,
-    resolve_shared,
     seed_input,
 )
 
@@ -29,11 +27,6 @@ ALIASES = (
 )
 """Who looks for more speed finds this node: the one to try first. The page sorts what it finds by
 aliases by the lengths of names, so Token Merge would stand before it."""
-
-
-def read(values: dict[str, Any]) -> DownsampleSettings:
-    """Settings from the values of inputs; defaults for those that a node lacks."""
-    return make_settings(DownsampleSettings, resolve_shared(values))
 
 
 def list_inputs() -> list[io.Input]:
@@ -98,7 +91,7 @@ def _factor(name: str, tooltip: str) -> io.Input:
 
 
 class TokenDownsample(ReductionNode):
-    read = staticmethod(read)
+    settings = DownsampleSettings
 
     @classmethod
     @override
@@ -121,7 +114,7 @@ class TokenDownsample(ReductionNode):
 
 
 class TokenDownsampleAdvanced(ReductionNode):
-    read = staticmethod(read)
+    settings = DownsampleSettings
 
     @classmethod
     @override

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from comfy_api.latest import io
 from typing_extensions import override
 
@@ -15,30 +13,19 @@ from ..tome_core.merging.settings import (
     MergeSettings,
 )
 from .common import (
+    CHOICES,
     ReductionNode,
     local_window,
-    make_settings,
     max_tokens,
     model_input,
     percent_inputs,
     pick,
     proportional_attention,
     reduce_small_layers,
-    resolve_choice,
-    resolve_shared,
     seed_input,
 )
 
 ALIASES = ("tome", "tomesd", "token merging")
-
-DOWNSAMPLINGS = {"auto": None, "1": 1, "2": 2, "4": 4, "8": 8}
-"""Each choice of ``max_downsample`` is this setting."""
-
-
-def read(values: dict[str, Any]) -> MergeSettings:
-    """Settings from the values of inputs; defaults for those that a node lacks."""
-    resolved = resolve_choice(values, "max_downsample", DOWNSAMPLINGS)
-    return make_settings(MergeSettings, resolve_shared(resolved))
 
 
 def list_inputs() -> list[io.Input]:
@@ -57,7 +44,7 @@ def list_inputs() -> list[io.Input]:
         ),
         io.Combo.Input(
             "max_downsample",
-            options=list(DOWNSAMPLINGS),
+            options=list(CHOICES["max_downsample"]),
             default="auto",
             tooltip="UNets: acts on the layers whose picture is downsampled at most this much. "
             "auto: the finest resolution at which this model has self-attention (1 on SD 1.5, 2 "
@@ -132,7 +119,7 @@ def _switch(name: str, tooltip: str) -> io.Input:
 
 
 class TokenMerge(ReductionNode):
-    read = staticmethod(read)
+    settings = MergeSettings
 
     @classmethod
     @override
@@ -148,7 +135,7 @@ class TokenMerge(ReductionNode):
 
 
 class TokenMergeAdvanced(ReductionNode):
-    read = staticmethod(read)
+    settings = MergeSettings
 
     @classmethod
     @override
