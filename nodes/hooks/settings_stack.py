@@ -45,9 +45,10 @@ class SettingsStack:
         """See ``Settings.weighs_keys``."""
         return any(settings.weighs_keys for settings in self.settings)
 
-    def has_windows(self, of_model: int) -> bool:
-        """Whether any layer may have a local window. of_model: see ``find_local_window``."""
-        return any(settings.find_local_window(of_model) for settings in self.settings)
+    @cached_property
+    def has_windows(self) -> bool:
+        """Whether any layer of a UNet may have a local window."""
+        return any(settings.find_local_window(of_model=0) for settings in self.settings)
 
     def find_acting(
         self, active: Iterable[Settings], downsample: int

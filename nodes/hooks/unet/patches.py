@@ -34,7 +34,7 @@ def add_patches(options: dict[str, Any], stack: SettingsStack) -> dict[str, Any]
         patches["attn2_patch"] = [*patches.get("attn2_patch", ()), reduce_cross_attention]
         _put_first(patches, "attn2_output_patch", restore_cross_attention)
     found = {**options, "patches": patches}
-    if stack.weighs_keys or stack.has_windows(of_model=0):
+    if stack.weighs_keys or stack.has_windows:
         found[OVERRIDE_KEY] = attend
     return found
 
