@@ -34,7 +34,10 @@ function mark(isOld) {
 }
 
 const changed = (node) => queued.has(node) && queued.get(node) !== given(node);
-api.addEventListener("promptQueueing", () => mark((node) => queued.set(node, given(node))));
+api.addEventListener("promptQueueing", () => {
+    forEachNode((node) => queued.set(node, given(node)));
+    mark(() => true);
+});
 api.addEventListener("execution_start", () => mark(() => true));
 // These nodes are not run again, since nothing that they get has changed.
 api.addEventListener("execution_cached", ({ detail: { nodes } }) => {
