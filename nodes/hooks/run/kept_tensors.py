@@ -36,11 +36,11 @@ def give_back_with(model: ModelPatcher) -> None:
 
 def _give_back(model: ModelPatcher, unpatch_all: bool) -> None:
     """unpatch_all: the model is unloaded, and not only a clone of it dropped or replaced."""
-    if unpatch_all or not _running:
+    if unpatch_all or not _runs:
         forget_constants()
 
 
-_running: set[object] = set()
+_runs: set[object] = set()
 
 
 @contextmanager
@@ -50,8 +50,8 @@ def keep_while_running() -> Iterator[None]:
     The garbage collection may drop one at any time, in the middle of a run of another.
     """
     run = object()
-    _running.add(run)
+    _runs.add(run)
     try:
         yield
     finally:
-        _running.discard(run)
+        _runs.discard(run)

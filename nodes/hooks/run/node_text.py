@@ -12,7 +12,7 @@ from typing import Any
 from comfy_api.latest import io
 
 from ....tome_core.settings import Settings
-from .state import Attached, Run, find_running
+from .state import Attached, Run, find_attached
 
 logger = logging.getLogger("token_merge")
 
@@ -62,7 +62,7 @@ def report_progress(attached: Attached, run: Run) -> None:
 @contextmanager
 def tell_preparing() -> Iterator[None]:
     """On the nodes alone, while a kernel is compiled in a call of their model."""
-    attached = find_running()
+    attached = find_attached()
     if attached is None:
         yield
         return

@@ -184,7 +184,7 @@ def enter_call(attached: Attached) -> Iterator[None]:
         _running.reset(outer)
 
 
-def find_running() -> Attached | None:
+def find_attached() -> Attached | None:
     """What the model that runs in this thread was called with, for code that is given no options.
 
     None where none runs, or one without our nodes.

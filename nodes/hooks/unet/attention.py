@@ -35,7 +35,7 @@ def attend(
     if call is None:
         return attention(q, k, v, heads, mask, *args, **kwargs)
     backend = Backend(call.preferred or attention, call.override)
-    running = call.find_running(options)
+    running = call.find_block(options)
     keys = peek(k).shape[1]
     window = running.take_window(keys) if running else None
     sizes = running.take_sizes(keys) if running else None

@@ -108,7 +108,7 @@ class UNetCall:
         function = self.preferred or comfy_attention.optimized_attention
         return Backend(function, self.override).add_speed(layer, {})
 
-    def find_running(self, options: Mapping[str, Any]) -> RunningBlock | None:
+    def find_block(self, options: Mapping[str, Any]) -> RunningBlock | None:
         """What the block that runs was given, None where it is not reduced."""
         running = self.running
         return running if running and running.layer.key == find_key(options) else None

@@ -9,7 +9,7 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from ..run.state import find_running
+from ..run.state import find_attached
 from .call import UNetCall
 from .layers import SelfAttentionLayer
 
@@ -32,7 +32,7 @@ class MergedFeedForward:
 
     @torch.compiler.disable
     def __call__(self, x: Tensor) -> Tensor:
-        attached = find_running()  # ComfyUI gives the MLP tokens and nothing else
+        attached = find_attached()  # ComfyUI gives the MLP tokens and nothing else
         call: UNetCall | None = attached.call if attached else None
         if call is None:
             return self.found(x)

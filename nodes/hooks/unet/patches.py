@@ -78,7 +78,7 @@ def reduce_self_attention(
 def restore_self_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     """Give the output of self-attention back to every token."""
     call: UNetCall = find_call(extra_options)
-    running = call.find_running(extra_options)
+    running = call.find_block(extra_options)
     if running is None:
         return n
     running.release()
@@ -99,7 +99,7 @@ def reduce_cross_attention(
 ) -> Inputs:
     """Merge the queries of cross-attention where the block's self-attention was reduced."""
     call: UNetCall = find_call(extra_options)
-    running = call.find_running(extra_options)
+    running = call.find_block(extra_options)
     plan = running.cross_attention if running else None
     if running is None or plan is None:
         return n, context, value
@@ -121,7 +121,7 @@ def reduce_cross_attention(
 def restore_cross_attention(n: Tensor, extra_options: dict[str, Any]) -> Tensor:
     """Copy the output of cross-attention of merged queries back to every token."""
     call: UNetCall = find_call(extra_options)
-    running = call.find_running(extra_options)
+    running = call.find_block(extra_options)
     if running is None or running.cross_attention is None:
         return n
     plan, running.cross_attention = running.cross_attention, None
