@@ -4,9 +4,9 @@ from comfy_api.latest import ComfyExtension, io
 from typing_extensions import override
 
 from .compare import TokenReductionCompare
-from .hooks.run.kept_tensors import enter_pause
+from .hooks.run.kept_tensors import register_pause
 from .hooks.run.node_text import tell_preparing
-from .kernels import PREPARING, enter_kernels
+from .kernels import PREPARING, register_kernels
 from .token_downsample import TokenDownsample, TokenDownsampleAdvanced, register_replacement
 from .token_merge import TokenMerge, TokenMergeAdvanced
 
@@ -33,6 +33,6 @@ async def comfy_entrypoint() -> TokenMergeExtension:
     return TokenMergeExtension()
 
 
-enter_kernels()
-enter_pause()
+register_kernels()
+register_pause()
 PREPARING.append(tell_preparing)

@@ -3,7 +3,7 @@
 ``kernel_table`` says which tensors each of them takes.
 """
 
-from .kernel_table import enter_kernels
+from .kernel_table import register_kernels
 from .usable import PREPARING
 
-__all__ = ["PREPARING", "enter_kernels"]
+__all__ = ["PREPARING", "register_kernels"]

@@ -135,6 +135,6 @@ TABLE = {
 }
 
 
-def enter_kernels() -> None:
+def register_kernels() -> None:
     """Make the operators of ``tome_core`` find our kernels."""
     FORMS.update(TABLE)

@@ -116,8 +116,8 @@ def test_comfyuis_pause_is_taken_where_there_is_one(monkeypatch):
     prefetch = pytest.importorskip("comfy.model_prefetch")
     monkeypatch.delattr(prefetch, "pause_malloc_graph", raising=False)
     monkeypatch.setattr(kept_tensors, "PAUSES", entered := [])
-    kept_tensors.enter_pause()
+    kept_tensors.register_pause()
     assert not entered
     monkeypatch.setattr(prefetch, "pause_malloc_graph", nullcontext, raising=False)
-    kept_tensors.enter_pause()
+    kept_tensors.register_pause()
     assert entered == [nullcontext]

@@ -157,7 +157,7 @@ def main(cases: str, *capabilities: str) -> None:
     from token_merge.nodes.kernels import shapes
     from token_merge.tome_core.gpus import OF_GEFORCE
 
-    kernels.enter_kernels()
+    kernels.register_kernels()
     made: dict[str, Any] = {}
     for module, names in KERNELS.items():
         there = import_module(f"{kernels.__name__}.{module}")

@@ -12,7 +12,7 @@ from ....tome_core.constants import PAUSES, forget_constants
 from .state import KEY
 
 
-def enter_pause() -> None:
+def register_pause() -> None:
     """Have them made apart from what ComfyUI records of a block's allocations.
 
     Since 0.35 it may record them in one block and replay them in the next. What outlives a block is

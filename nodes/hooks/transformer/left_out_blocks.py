@@ -46,21 +46,21 @@ class WatchedBlock:
 
     def __call__(self, inputs: dict[str, Any], *others: Any) -> Any:
         options = inputs.get("transformer_options", {})
-        _enter_block(options)
+        _begin_block(options)
         out = self.replacement(inputs, *others)
-        _leave_block(options, self.key)
+        _end_block(options, self.key)
         return out
 
 
 @torch.compiler.disable
-def _enter_block(options: Mapping[str, Any]) -> None:
+def _begin_block(options: Mapping[str, Any]) -> None:
     call: TransformerCall | None = find_call(options)
     if call:
         call.before_block = call.numbered
 
 
 @torch.compiler.disable
-def _leave_block(options: Mapping[str, Any], key: tuple[str, int]) -> None:
+def _end_block(options: Mapping[str, Any], key: tuple[str, int]) -> None:
     call: TransformerCall | None = find_call(options)
     if call and call.numbered == call.before_block:
         call.numbered += call.count_calls(*key)
