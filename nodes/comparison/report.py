@@ -15,7 +15,7 @@ from comfy.model_management import get_torch_device_name
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from .run import Rounds, Sampling
+from .run import Sampling, TwoResults
 
 CLEAR = 0.02
 """A speed-up closer to 1 than this cannot be told from chance by two rounds."""
@@ -28,7 +28,7 @@ IDENTICAL = "identical"
 PACK = Path(__file__).parents[2]
 
 
-def describe_results(unpatched: Rounds, patched: Rounds) -> list[str]:
+def describe_results(unpatched: TwoResults, patched: TwoResults) -> list[str]:
     """What was measured and what our nodes did.
 
     The verdict comes first, since a node shows few lines at once.
@@ -80,7 +80,7 @@ def measure_psnr(result: Tensor, unpatched: Tensor) -> float:
     return float(10 * torch.log10((unpatched.max() - unpatched.min()).square() / error))
 
 
-def _describe_speed(unpatched: Rounds, patched: Rounds, difference: str) -> list[str]:
+def _describe_speed(unpatched: TwoResults, patched: TwoResults, difference: str) -> list[str]:
     """A verdict and the mean step; the median would hide a node that acts in a few steps only.
 
     Equal latents come of equal work, whose times differ by chance.
@@ -108,7 +108,7 @@ def _describe_speed(unpatched: Rounds, patched: Rounds, difference: str) -> list
     return [verdict, *lines]
 
 
-def _explain_equal(unpatched: Rounds, patched: Rounds) -> str:
+def _explain_equal(unpatched: TwoResults, patched: TwoResults) -> str:
     """Why both models gave the same latent."""
     if unpatched[-1].lines:
         return "The latents are identical, and model has our nodes: connect the original model"
@@ -117,7 +117,7 @@ def _explain_equal(unpatched: Rounds, patched: Rounds) -> str:
     return "patched_model is not patched, or has no effect: the latents are identical"
 
 
-def _describe_difference(unpatched: Rounds, patched: Rounds) -> str:
+def _describe_difference(unpatched: TwoResults, patched: TwoResults) -> str:
     before, after = (split_streams(runs[0].latent["samples"]) for runs in (unpatched, patched))
     if [each.shape for each in before] != [each.shape for each in after]:
         return "not comparable, the sizes differ"
@@ -137,7 +137,7 @@ def _describe_psnr(result: Tensor, original: Tensor) -> str:
     return f"PSNR {psnr:.1f} dB"
 
 
-def _describe_memory(unpatched: Rounds, patched: Rounds) -> str:
+def _describe_memory(unpatched: TwoResults, patched: TwoResults) -> str:
     before, after = (
         max((run.peak_memory for run in runs if run.peak_memory is not None), default=None)
         for runs in (unpatched, patched)
@@ -148,7 +148,7 @@ def _describe_memory(unpatched: Rounds, patched: Rounds) -> str:
     return f"{sizes}, {after / before:.0%}"
 
 
-def _describe_nodes(unpatched: Rounds, patched: Rounds) -> list[str]:
+def _describe_nodes(unpatched: TwoResults, patched: TwoResults) -> list[str]:
     absent = "patched_model: has none of the nodes of this pack at work"
     return [
         *([f"{name}: {text}" for name, text in patched[-1].lines] or [absent]),

@@ -49,7 +49,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunResult:
     """What one sampling run gave.
 
     Args:
@@ -67,13 +67,13 @@ class Run:
     sampled: bool = True
 
 
-Rounds = tuple[Run, Run]
-"""These are the two runs of one model that come after the warm-up."""
+TwoResults = tuple[RunResult, RunResult]
+"""The results of the two runs of one model, after the warm-up."""
 
 
 def compare(
     unpatched: ModelPatcher, patched: ModelPatcher, sampling: Sampling
-) -> tuple[Rounds, Rounds]:
+) -> tuple[TwoResults, TwoResults]:
     """Warm up both models, then sample with unpatched, patched, patched, unpatched; give the runs.
 
     In this order neither gains from what changes in the meantime, such as a processor that gets
@@ -149,7 +149,7 @@ def read_peak(device: torch.device) -> int | None:
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
-def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
+def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], RunResult]:
     """A function that samples with a clone of ``model``.
 
     Its second argument is the number of steps that all runs before it made. ``total`` is the number
@@ -159,7 +159,7 @@ def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
     clone = listen(model, heard.append)
     show = prepare_callback(clone, total)
 
-    def run(sampling: Sampling, done: int) -> Run:
+    def run(sampling: Sampling, done: int) -> RunResult:
         def show_step(step: int, prediction: Tensor, latent: Tensor, _: int) -> None:
             # Samplers that choose their own steps may take more of them.
             show(done + min(step, sampling.steps - 1), prediction, latent, total)
@@ -169,6 +169,6 @@ def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], Run]:
         latent = sample(clone, sampling, watch_steps(show_step, seconds))
         lines = heard[-1] if heard else ()
         sampled = sampling.denoise > 0
-        return Run(latent, tuple(seconds), read_peak(clone.load_device), lines, sampled)
+        return RunResult(latent, tuple(seconds), read_peak(clone.load_device), lines, sampled)
 
     return run

@@ -10,15 +10,15 @@ import torch
 from support.gpu_tensor import GpuTensor
 from support.other_device import OtherDevice
 from token_merge.nodes.comparison.report import describe_results, measure_psnr
-from token_merge.nodes.comparison.run import Rounds, Run
+from token_merge.nodes.comparison.run import RunResult, TwoResults
 
 RESULT = torch.linspace(-1, 3, 64).reshape(1, 4, 4, 4)
 
 
 def model(
     rounds: Sequence[Sequence[float]], result: torch.Tensor = RESULT, peak: int | None = None
-) -> Rounds:
-    first, second = (Run({"samples": result}, tuple(steps), peak) for steps in rounds)
+) -> TwoResults:
+    first, second = (RunResult({"samples": result}, tuple(steps), peak) for steps in rounds)
     return first, second
 
 
