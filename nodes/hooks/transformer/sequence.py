@@ -43,7 +43,8 @@ class SequenceLayout:
         text: tokens of the prompt in the picture's sequence, see ``Family.count_text``.
         beside: tokens of a reference by which each row of the picture is prolonged; they count as
             behind the picture.
-        others: numbers of tokens of what stands apart: the prompt, and the sound.
+        lengths_apart: how many tokens other sequences of the model have: the prompt, and the
+            sound.
     """
 
     family: Family
@@ -52,7 +53,7 @@ class SequenceLayout:
     references_behind: int
     text: int
     beside: int
-    others: tuple[int, ...]
+    lengths_apart: tuple[int, ...]
 
     # Without tensors, so no constant: a model may itself pause the record of its blocks meanwhile.
     @lru_cache(maxsize=256)  # noqa: B019
@@ -88,7 +89,7 @@ class SequenceLayout:
     def is_apart(self, length: int) -> bool:
         """Whether a model also attends among this many tokens, none of which are the picture's."""
         before = self.family.text == "before" and self.family.prompt_queries == 0
-        return length in self.others or (before and length < self.text + self.grid.tokens)
+        return length in self.lengths_apart or (before and length < self.text + self.grid.tokens)
 
     def _fits(self, rest: int, text: int) -> bool:
         """rest: tokens beside the picture and its references."""
@@ -153,14 +154,14 @@ def read_layout(
         references_behind=behind + (-(grid.tokens + behind) % multiple if multiple else 0),
         text=0 if family.text == "apart" else family.count_text(model, count_prompt(prompt), given),
         beside=beside,
-        others=(
+        lengths_apart=(
             count_prompt(prompt),
             *family.prompt_tokens,
             *(count_sounds(sounds, given.get(family.sound)) if family.sound else ()),
         ),
     )
     length = layout.references + grid.tokens + layout.references_behind
-    if family.text == "apart" and length in layout.others:
+    if family.text == "apart" and length in layout.lengths_apart:
         others = "the prompt or the sound" if family.sound else "the prompt"
         return Skipped(
             f"its {length} tokens are as many as those of {others}, "
