@@ -24,7 +24,7 @@ MOST_NUMBERS = 2**31
 """From the first to the last number of an image, memory holds at most so many: between them the
 kernels count in 32 bits."""
 
-MOST_QUERIES, MOST_DST, MOST_CHANNELS = 128, 64, 256
+MOST_QUERIES, MOST_DST, MOST_METRIC_CHANNELS = 128, 64, 256
 """A strip with more of them does not fit into the registers of the program that merges it."""
 
 
@@ -73,8 +73,8 @@ def takes_matching(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: i
 
 def takes_strips(metric: Tensor, strips: Strips) -> bool:
     """Whether our kernel merges the queries of such strips."""
-    queries, dst = strips.numbers.shape[1], strips.places.shape[1]
-    has_room = queries <= MOST_QUERIES and dst <= MOST_DST and metric.shape[2] <= MOST_CHANNELS
+    queries, dst, channels = strips.numbers.shape[1], strips.places.shape[1], metric.shape[2]
+    has_room = queries <= MOST_QUERIES and dst <= MOST_DST and channels <= MOST_METRIC_CHANNELS
     return reads(metric) and has_room and _is_usable("queries", metric)
 
 

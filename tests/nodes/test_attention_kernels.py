@@ -11,7 +11,7 @@ from support.comfyui_version import leave_out_before
 from support.other_device import OtherDevice, move
 from support.other_device_run import tell_free_memory_of_both
 from support.pairs import cover_pairs
-from token_merge.nodes.hooks.attention.backend import NOT_WEIGHTED, Backend
+from token_merge.nodes.hooks.attention.backend import NOT_WEIGHED, Backend
 from token_merge.nodes.hooks.attention.call import AttentionCall
 from token_merge.nodes.hooks.run.report import RunReport
 from token_merge.tome_core.attention.key_weights import add_sizes_to_mask
@@ -98,7 +98,7 @@ def test_keys_weigh_as_many_as_they_stand_for_or_the_run_says_that_not(
     refused_unweighed, kernels.refused[:] = set(kernels.refused), []
     out, notes = run_there(function, call, sizes)
     assert set(kernels.refused) <= refused_unweighed
-    assert notes <= {NOT_WEIGHTED}
+    assert notes <= {NOT_WEIGHED}
     exact = compute_exactly(call, torch.ones_like(sizes) if notes else sizes)
     torch.testing.assert_close(out.double(), exact, atol=BOUNDS[dtype], rtol=BOUNDS[dtype])
 

@@ -21,11 +21,11 @@ from .backend_speeds import PYTORCH, Function, find_function, find_speed
 from .call import Attention, AttentionCall, Container, take
 from .overrides import Override
 
-MOST_CHANNELS = 256
+MOST_FLASH_CHANNELS = 256
 """The flash kernels of PyTorch, FlashAttention and xFormers take heads of at most so many. With
 more, FlashAttention refuses each call, of which ComfyUI warns each time."""
 
-NOT_WEIGHTED = (
+NOT_WEIGHED = (
     "proportional_attention is left out where another node or a launch option "
     "sets the attention function"
 )
@@ -94,7 +94,7 @@ class Backend:
             return "kernel"
         if function.mask and (call.mask is not None or free):
             return "mask"
-        if function.channels and count_channels(call.q.shape[-1]) <= MOST_CHANNELS:
+        if function.channels and count_channels(call.q.shape[-1]) <= MOST_FLASH_CHANNELS:
             return "channels"
         return "mask" if function.mask == "slow" else None
 
@@ -143,7 +143,7 @@ class Backend:
             channels = call.q.shape[-1]
             call = add_channels(call, sizes)  # the narrower tensors are freed here
             return cut_channels(call.run(self), call.heads, channels)
-        report.say(None, NOT_WEIGHTED)
+        report.say(None, NOT_WEIGHED)
         return call.run(self)
 
 

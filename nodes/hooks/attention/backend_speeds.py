@@ -34,8 +34,9 @@ KITCHEN_INT8: PairTimes = {(12, 0): 0.40}
 """Of comfy-kitchen 0.2.36, whose docs/benchmarks/dense-tma-sm120.md has 513 to 536 TFLOPS on an RTX
 5090 D, where FlashAttention 2 has 214 in the figure of SageAttention on an RTX 5090."""
 
-MOST_CHANNELS = 128
-"""Heads with more are left to PyTorch's attention by these functions, as single precision is."""
+MOST_ROUNDED_CHANNELS = 128
+"""Functions with a known speed leave heads with more channels, and single precision, to PyTorch's
+attention."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,6 @@ def find_speed(
 ) -> BackendSpeed:
     """Of a function with calls of such tensors. channels: of a head."""
     times = _read_sage_times() if function is SAGE else function.times
-    if times and (dtype not in HALF or channels > MOST_CHANNELS):
+    if times and (dtype not in HALF or channels > MOST_ROUNDED_CHANNELS):
         function, times = PYTORCH, {}
     return BackendSpeed(function.name, times.get(find_capability(device), 1.0))
