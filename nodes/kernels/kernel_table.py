@@ -103,8 +103,8 @@ def reads(metric: Tensor) -> bool:
     return metric.dtype in HALF and metric.stride(2) == 1
 
 
-def _is_usable(kernel: str, x: Tensor, *shape: int | str) -> bool:
-    return not why_unusable(kernel, x.device, x.dtype, *shape)
+def _is_usable(kernel: str, x: Tensor, *compiled_for: int | str) -> bool:
+    return not why_unusable(kernel, x.device, x.dtype, *compiled_for)
 
 
 def _compute(kernel: str, verb: str, *arguments: Any) -> Any:

@@ -39,7 +39,7 @@ class TooLittleMemoryError(RuntimeError):
 
 
 def why_unusable(
-    kernel: str, device: torch.device, dtype: torch.dtype = torch.float16, *shape: int | str
+    kernel: str, device: torch.device, dtype: torch.dtype = torch.float16, *compiled_for: int | str
 ) -> str:
     """Why a kernel does not run on a device with tensors like these, empty where it does.
 
@@ -49,27 +49,29 @@ def why_unusable(
 
     Args:
         kernel: the module here that has it, and ``try_out``.
-        shape: what else the kernel is compiled for, as ``try_out`` takes it.
+        compiled_for: what else the kernel is compiled for, as ``try_out`` takes it.
     """
     try:
-        return _try_once(kernel, device, dtype, *shape)
+        return _try_once(kernel, device, dtype, *compiled_for)
     except TooLittleMemoryError:
         return "the GPU had too little memory to try it"
 
 
 @lru_cache(maxsize=64)
 @apart_from_block()
-def _try_once(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int | str) -> str:
+def _try_once(
+    kernel: str, device: torch.device, dtype: torch.dtype, *compiled_for: int | str
+) -> str:
     """Raises TooLittleMemoryError, which is not remembered: there may be more at the next call."""
     # A tensor may say that it is on a GPU where there is none, in tracing for example.
     if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
         return "there is no GPU"
     if torch.version.hip or torch.cuda.get_device_capability(device) < LEAST_CAPABILITY:
         return "the GPU is not one of NVIDIA's since 2020"
-    _announce(kernel, device, dtype, *shape)
+    _announce(kernel, device, dtype, *compiled_for)
     try:
         with _preparing():
-            works = _works(kernel, device, dtype, *shape)
+            works = _works(kernel, device, dtype, *compiled_for)
         return "" if works else "Triton gives other results here"
     except ImportError:
         return _name_old_triton() or "Triton is not installed"
@@ -108,8 +110,8 @@ def _preparing() -> Iterator[None]:
 
 
 @torch.inference_mode()
-def _works(kernel: str, device: torch.device, dtype: torch.dtype, *shape: int | str) -> bool:
-    pairs = load_kernel(kernel).try_out(device, dtype, *shape)
+def _works(kernel: str, device: torch.device, dtype: torch.dtype, *compiled_for: int | str) -> bool:
+    pairs = load_kernel(kernel).try_out(device, dtype, *compiled_for)
     return all(is_alike(found, known) for found, known in pairs)
 
 

@@ -39,7 +39,7 @@ class NamedLayer(Protocol):
 def plan_attention(
     call: ModelCall,
     acting: Acting,
-    name: NamedLayer,
+    named: NamedLayer,
     layer: Layer,
     tokens: Tensor,
     override: Override | None,
@@ -65,16 +65,16 @@ def plan_attention(
             report.say(settings, "local_window is left out: Token Merge reduces its queries")
             side = 0
         if side and (reason := explain_override(settings, override)):
-            report.say(settings, reason, name)
+            report.say(settings, reason, named)
             continue
         if side and asks_for_gradients(tokens):
-            report.say(settings, NO_GRADIENTS, name)
+            report.say(settings, NO_GRADIENTS, named)
             continue
         own = replace(layer, local_window=side)
-        draws = call.make_draws(settings.seed, name.key, layer.device)
+        draws = call.make_draws(settings.seed, named.key, layer.device)
         found = plan_layer(settings, targets, own, draws, tokens)
         if isinstance(found, Skipped):
-            report.say(settings, found.reason, name)
+            report.say(settings, found.reason, named)
             continue
         queries, keys = found.get("queries"), found.get("keys and values")
         counts = Counts(
@@ -84,7 +84,7 @@ def plan_attention(
             isinstance(keys, WindowPlan),
             describe_windows(keys, layer, override) if isinstance(keys, WindowPlan) else "",
         )
-        report.reduce(settings, name, counts)
+        report.reduce(settings, named, counts)
         if layer.device.type == "cuda":
             _say_what_is_slow(call, settings, layer, found, tokens)
         plans.update(found)

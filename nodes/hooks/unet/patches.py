@@ -63,8 +63,8 @@ def reduce_self_attention(
             call.model.run.report.say(settings, reason, layer)
         return n, context, value
     height, width = activations[2:]
-    size = layer.measure(height, width, call.model.stack.resolutions, n.device, n.dtype)
-    plan = plan_attention(call.model, acting, layer, call.add_speed(size), n, call.override)
+    measured = layer.measure(height, width, call.model.stack.resolutions, n.device, n.dtype)
+    plan = plan_attention(call.model, acting, layer, call.add_speed(measured), n, call.override)
     if plan is None:
         call.unreduced.add(name)
         return n, context, value
