@@ -95,7 +95,10 @@ def find_unit(largest):
 
 @triton.jit
 def _load_numbers(numbers, last, start, place):
-    """Of the keys of a block. It may reach beyond the end of its set: such keys weigh nothing."""
+    """The numbers of a block's keys.
+
+    A block may reach beyond the end of its set: such keys weigh nothing.
+    """
     return tl.load(numbers + tl.minimum(start + place, last))
 
 

@@ -94,7 +94,7 @@ def find_function(name: str) -> Function:
 
 @lru_cache(maxsize=1)
 def _read_sage_times() -> PairTimes:
-    """Of the version that is installed."""
+    """The times of the version that is installed."""
     try:
         major = int(metadata.version("sageattention").partition(".")[0])
     except (metadata.PackageNotFoundError, ValueError):
@@ -105,7 +105,7 @@ def _read_sage_times() -> PairTimes:
 def find_speed(
     function: Function, device: torch.device, dtype: torch.dtype, channels: int
 ) -> BackendSpeed:
-    """Of a function with calls of such tensors. channels: of a head."""
+    """The speed of a function in calls with such tensors. channels: of a head."""
     times = _read_sage_times() if function is SAGE else function.times
     if times and (dtype not in HALF or channels > MOST_ROUNDED_CHANNELS):
         function, times = PYTORCH, {}

@@ -86,7 +86,7 @@ class AttentionCall:
 
     @property
     def scale(self) -> float:
-        """Of the scores."""
+        """The factor of the scores."""
         scale: float = self.options.get("scale") or self.q.shape[-1] ** -0.5
         return scale
 

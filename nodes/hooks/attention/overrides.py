@@ -55,7 +55,7 @@ is not attention is off by about 1."""
 
 
 def find_override(inputs: ModelInputs) -> Override | None:
-    """Of the model call, as far as it is known; None where there is none."""
+    """The override of the model call, as far as it is known; None where there is none."""
     function = inputs.options.get(OVERRIDE_KEY)
     if function is None:
         return None
@@ -91,7 +91,7 @@ def _read_setter(function: Attention) -> Override | None:
 
 
 def _list_codes(code: CodeType) -> list[CodeType]:
-    """Of the functions that a function defines."""
+    """The code of each function that a function defines."""
     return [each for each in code.co_consts if isinstance(each, CodeType)]
 
 

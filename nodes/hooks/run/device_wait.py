@@ -6,9 +6,10 @@ from torch import Tensor
 
 
 def wait_for(x: Tensor) -> None:
-    """Until the device has done all its work so far: one number of a result is read.
+    """Wait until the device has done all its work so far.
 
-    Unlike torch.cuda.synchronize, this works on every kind of device.
+    To do so, one number of a result is read. Unlike torch.cuda.synchronize, this works on
+    every kind of device.
     """
     first = x.unbind()[0] if x.is_nested else x
     if first.numel():

@@ -72,7 +72,7 @@ def wrap_run(
 
 
 def _count_steps_before(sigmas: list[float], sampling: Any) -> int | None:
-    """None where the model does not tell which noise levels it knows."""
+    """How many steps lie before this run; None where the model does not tell its noise levels."""
     known = getattr(sampling, "sigmas", None)
     if known is None:
         return None

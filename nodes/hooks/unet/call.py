@@ -120,6 +120,6 @@ class UNetCall:
 
 
 def find_key(options: Mapping[str, Any]) -> LayerKey:
-    """Of the block that runs."""
+    """The key of the block that runs."""
     block, number = options.get("block", ("", 0))
     return block, number, options.get("block_index", 0)
