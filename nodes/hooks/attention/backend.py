@@ -37,7 +37,10 @@ def masks_are_free(device: torch.device) -> bool:
 
 
 def accept_containers(override: Attention) -> Attention:
-    """Let ComfyUI hand its containers to our override, which it does not tell its function then."""
+    """Let ComfyUI give its containers to our override.
+
+    It does not pass its own function in that case, so this does.
+    """
 
     def attend(*args: Any, **kwargs: Any) -> Tensor:
         return override(comfy_attention.optimized_attention, *args, **kwargs)
@@ -76,11 +79,10 @@ class Backend:
         return function(self.function, q, k, v, *args, **kwargs)
 
     def choose_weighting(self, call: AttentionCall) -> Literal["mask", "channels", "kernel"] | None:
-        """How keys are given their sizes; None where the function may accept neither.
+        """How keys get their sizes; None where the function may accept neither masks nor channels.
 
-        On a GPU a mask would push PyTorch off its fastest kernels. Where there is one anyway, or
-        on a CPU, it costs nothing. In training it is there too: to add channels
-        has no backward pass.
+        On a GPU a mask keeps PyTorch from its fastest kernels. It costs nothing on a CPU, or where
+        the call has a mask anyway. Training uses a mask, too: extra channels have no backward pass.
         """
         free = masks_are_free(call.q.device) or asks_for_gradients(call.q, call.k, call.v)
         if self.override and not self.override.is_backend:

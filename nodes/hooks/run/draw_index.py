@@ -9,8 +9,8 @@ from math import inf
 
 @dataclass
 class DrawIndex:
-    """The index is how many predictions of the schedule called the model before, but for those of
-    long steps, which draw as the prediction before them.
+    """The index counts the predictions that called the model before. A prediction of a long step
+    keeps the index of the prediction before it. In this table each step has one prediction:
 
     ============================  =====  =====  =====  =====
     step                              0      1      2      3
@@ -19,8 +19,8 @@ class DrawIndex:
     index where ``before`` is 8       8      9     10     11
     ============================  =====  =====  =====  =====
 
-    So it is with one prediction a step. All calls of the model for one prediction have one index.
-    Calls on several devices may count the same prediction at once, see ``Run``.
+    All calls of the model for one prediction have one index. Calls on several devices may count the
+    same prediction at once, see ``Run``.
 
     Args:
         long_steps: numbers of the steps that draw as the step before, see ``find_long_steps``.

@@ -33,8 +33,8 @@ MOST_GROUPS = 1
 NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
 
 COMPUTED_TWICE = (
-    "training may compute a block twice, and this model does not tell which block is running, by "
-    "which the same tokens could be chosen again"
+    "training may compute a block twice, and both times the same tokens must be chosen; this model "
+    "does not tell which block is running, so nothing is reduced"
 )
 
 
@@ -80,9 +80,9 @@ def plan_call(
     tensors: AttentionCall,
     options: Mapping[str, Any],
 ) -> tuple[Arrangement, AttentionCall, LayerPlan] | None:
-    """The plan of an attention call, None where nothing is reduced in it.
+    """Returns (arrangement, call, plan). None where nothing is reduced.
 
-    Returns also the call that the plan is of, and how the given one became it.
+    The plan is of this call, which the arrangement made from the given one.
 
     name: see ``name_attention``. backend: what computes the call where nothing is reduced.
     """

@@ -36,7 +36,11 @@ class UNet:
         return tuple(sorted({layer.downsample for layer in self.layers}))
 
     def list_remarks(self, settings: Settings) -> tuple[str, ...]:
-        """None: every input acts on a UNet."""
+        """No input is named.
+
+        temporal_factor has no effect on UNets, nor has local_window in Token Merge, and their
+        tooltips say so.
+        """
         return ()
 
     def patch(self, model: ModelPatcher, stack: SettingsStack) -> None:
