@@ -39,8 +39,8 @@ def list_inputs() -> list[io.Input]:
             max=MAX_RATIO,
             step=0.01,
             tooltip="Share of the tokens that is merged away. A higher ratio is faster and loses "
-            "more detail. Below 0.125 it changes nothing. Above 0.75 it acts as 0.75, unless an "
-            "Advanced node has other strides, or random as matching.",
+            "more detail. Below 0.125 it changes nothing. Above 0.75 it acts as 0.75. In Token "
+            "Merge (Advanced), larger strides or matching random allow more.",
         ),
         io.Combo.Input(
             "max_downsample",
@@ -54,11 +54,11 @@ def list_inputs() -> list[io.Input]:
             "target",
             options=list(TARGET_CHOICES),
             default=MergeSettings.target,
-            tooltip="What is merged in self-attention. The first choice merges the queries alone, "
-            "and of keys and values it keeps one of each cell, a different one in each step. It "
-            "has the smallest error. The second choice merges all three, as ToMe for SD does. With "
-            "keys and values only, every token keeps its own query. With queries only, every token "
-            "can still be attended to.",
+            tooltip="What is merged in self-attention. queries, downsampled keys and values: "
+            "merges the queries, and keeps one key and value of each cell, a different one in each "
+            "step. This has the smallest error. queries, keys and values: merges all three, as "
+            "ToMe for SD does. keys and values: every token keeps its own query. queries: every "
+            "token can still be attended to.",
         ),
         *percent_inputs("merging"),
         _stride("stride_x", "Width"),
@@ -94,7 +94,7 @@ def list_inputs() -> list[io.Input]:
             "the mean of the keys of its tokens, as in the first ToMe for SD.",
         ),
         local_window(
-            "Transformers, with the first choice of target, matching local and "
+            "Transformers, with target 'queries, downsampled keys and values', matching local and "
             "proportional_attention: side, in tokens, of the neighbourhood around each query in "
             "which it reads all keys for itself. Merged queries share only what is farther away. "
             "auto: 12. off: they share everything, which makes the error much larger."
