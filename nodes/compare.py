@@ -45,7 +45,9 @@ class TokenReductionCompare(io.ComfyNode):
                 *_sampling_inputs(),
             ],
             outputs=[
-                io.Latent.Output(display_name="plain", tooltip="What the original model gives."),
+                io.Latent.Output(
+                    display_name="unpatched", tooltip="What the original model gives."
+                ),
                 io.Latent.Output(display_name="patched", tooltip="What the patched model gives."),
                 io.String.Output(
                     display_name="report", tooltip="Everything as text, to be put in a bug report."

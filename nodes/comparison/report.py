@@ -111,10 +111,13 @@ def _describe_speed(unpatched: TwoResults, patched: TwoResults, difference: str)
 def _explain_equal(unpatched: TwoResults, patched: TwoResults) -> str:
     """Why both models gave the same latent."""
     if unpatched[-1].lines:
-        return "The latents are identical, and model has our nodes: connect the original model"
+        return (
+            "The latents are identical: the input model has our nodes, too. Connect the original "
+            "model to it"
+        )
     if patched[-1].lines:
         return "Nothing was reduced: the latents are identical"
-    return "patched_model is not patched, or has no effect: the latents are identical"
+    return "The latents are identical: patched_model is not patched, or its patch has no effect"
 
 
 def _describe_difference(unpatched: TwoResults, patched: TwoResults) -> str:

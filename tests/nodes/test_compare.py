@@ -29,7 +29,7 @@ SAMPLING = {
     "scheduler": "normal",
     "denoise": 1.0,
 }
-NAMES = ("plain", "patched", "report")
+NAMES = ("unpatched", "patched", "report")
 
 
 def find_node() -> Any:
@@ -106,11 +106,11 @@ def test_results_are_those_of_ksampler_bit_for_bit(latent, changes, unet, token_
     model, patched = unet("SD15"), token_merge(unet("SD15"))
     given = dict(latent)
     outputs = compare(model, patched, latent=latent, **changes)
-    for name, contender in (("plain", model), ("patched", patched)):
+    for name, contender in (("unpatched", model), ("patched", patched)):
         expected = ksampler(contender, latent=latent, **changes)
         assert outputs[name].keys() == expected.keys()
         assert torch.equal(outputs[name]["samples"], expected["samples"])
-    assert not torch.equal(outputs["plain"]["samples"], outputs["patched"]["samples"])
+    assert not torch.equal(outputs["unpatched"]["samples"], outputs["patched"]["samples"])
     assert latent == given
 
 
@@ -148,16 +148,17 @@ def test_the_report_is_on_the_node_and_in_the_history(unet, written):
 
 def test_equal_models_are_identical(unet):
     outputs = compare(unet("SD15"), unet("SD15").clone())
-    assert outputs["report"].startswith(
-        "patched_model is not patched, or has no effect: the latents"
-    )
-    assert torch.equal(outputs["plain"]["samples"], outputs["patched"]["samples"])
+    assert outputs["report"].startswith("The latents are identical: patched_model is not patched")
+    assert torch.equal(outputs["unpatched"]["samples"], outputs["patched"]["samples"])
 
 
 def test_a_model_that_is_connected_to_both_inputs_is_not_called_unreduced(unet, token_merge):
     patched = token_merge(unet("SD15"))
     report = compare(patched, patched)["report"]
-    said = "The latents are identical, and model has our nodes: connect the original model\n"
+    said = (
+        "The latents are identical: the input model has our nodes, too. Connect the original model "
+        "to it\n"
+    )
     assert report.startswith(said)
     assert "attention computes" in report
 
@@ -222,7 +223,7 @@ def test_nothing_to_denoise_is_no_error_and_said(unet, token_merge):
     verdict = "Nothing was compared: with denoise 0 no step is sampled, and no model runs\n"
     assert outputs["report"].startswith(verdict)
     assert "none of the nodes" not in outputs["report"]
-    assert torch.equal(outputs["plain"]["samples"], torch.zeros(1, 4, 16, 16))
+    assert torch.equal(outputs["unpatched"]["samples"], torch.zeros(1, 4, 16, 16))
 
 
 def test_a_latent_that_the_original_model_makes_constant_gives_no_psnr(unet):

@@ -41,8 +41,8 @@ def test_the_verdict_rests_on_both_rounds(patched, said):
 @pytest.mark.parametrize("steps", [[0.5], []])
 def test_models_that_give_the_same_latent_are_never_called_faster(steps):
     unpatched, patched = model([[1.0], [1.0]]), model([steps, steps])
-    said = describe_results(unpatched, patched)[0]
-    assert said == "patched_model is not patched, or has no effect: the latents are identical"
+    said = "The latents are identical: patched_model is not patched, or its patch has no effect"
+    assert describe_results(unpatched, patched)[0] == said
     idle = tuple(replace(run, lines=(("Token Merge", "no layer"),)) for run in patched)
     assert describe_results(unpatched, idle)[0] == "Nothing was reduced: the latents are identical"
 
