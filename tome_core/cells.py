@@ -70,8 +70,12 @@ class Cells:
         """The draws of the first cycle for which ``draw`` gives the same tokens."""
         return Draws(draws.identity, draws.device, draws.index % self.longest)
 
-    def draw_once(self, draws: Draws, times: int = 1) -> Tensor:
-        """Random tokens of each cell, each drawn for itself, others for each index. (times, M)."""
+    def draw_independently(self, draws: Draws, times: int = 1) -> Tensor:
+        """Random tokens of each cell, independent of each other. (times, M) int64.
+
+        They depend on the identity of ``draws`` alone. For other tokens in each step, pass
+        ``draws.per_step``.
+        """
         return self.tokens.gather(0, draws.draw_below(self.sizes.expand(times, -1)))
 
 

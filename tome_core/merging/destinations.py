@@ -49,12 +49,12 @@ def choose_strided(
 ) -> Destinations:
     """One token of each stride_y x stride_x cell, ToMe for SD (arXiv 2303.17604) sec. 4.1.
 
-    draws: for a random token of each cell, others for each index; None takes the first. Rows and
-    columns beyond the last whole cell have none, as in the paper's code. The grid must hold at
-    least one cell.
+    draws: for a random token of each cell (``Draws.per_step`` for another one in each step); None
+    takes the first. Rows and columns beyond the last whole cell have none, as in the paper's code.
+    The grid must hold at least one cell.
     """
     cells = list_strided_cells(grid, stride_y, stride_x, device)
-    tokens = cells.draw_once(draws) if draws else cells.tokens[0]
+    tokens = cells.draw_independently(draws) if draws else cells.tokens[0]
     rows = tokens.view(grid.frames, grid.height // stride_y, grid.width // stride_x)
     return Destinations(rows, stride_y, stride_x)
 

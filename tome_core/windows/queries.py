@@ -100,7 +100,7 @@ def cut_strips(
     """
     numbers, cells, left = fit_strips(axes, strides, share, device)
     count, queries = numbers.shape
-    places = cells.draw_once(draws, count) if draws else cells.tokens[:1].expand(count, -1)
+    places = cells.draw_independently(draws, count) if draws else cells.tokens[:1].expand(count, -1)
     return None if left == queries else Strips(numbers, places, left)
 
 
