@@ -16,8 +16,9 @@ from torch import Tensor
 from .constants import constant
 
 _MULTIPLIERS = (-0x61C8864680B583EB, -0x6B2FB644ECCEEE15)
-"""They are odd, so that each multiplication modulo 2^64 is one to one; they are those of splitmix64
-(Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014)."""
+"""Both are odd, so multiplying by them modulo 2^64 is one to one. They are the increment and the
+second multiplier of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+generators", 2014)."""
 
 
 Identity = tuple[int | float | str, ...]
@@ -42,11 +43,13 @@ class Draws:
         return Draws((*self.identity, self.index), self.device)
 
     def hash_numbers(self, count: int) -> Tensor:
-        """A hash of each number from 0 to ``count`` - 1, no two of them equal. (count,) int64.
+        """A hash of each number from 0 to ``count`` - 1. (count,) int64.
 
-        Its high bits are the best mixed. Multiplicative hashing with a random odd factor
-        (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair
-        problem", 1997, sec. 2.2): one operation, however many numbers.
+        The shifts in ``_scramble_numbers`` are arithmetic and not one to one; the first 2^23 hashes
+        were compared, and no two are equal. The high bits are the best mixed. Multiplicative
+        hashing with a random odd factor (Dietzfelbinger and others, "A reliable randomized
+        algorithm for the closest-pair problem", 1997, sec. 2.2): one operation, however many
+        numbers.
         """
         digest = hashlib.blake2b(repr(self.identity).encode(), digest_size=8).digest()
         factor = int.from_bytes(digest, "big", signed=True) | 1
