@@ -1,4 +1,4 @@
-"""Bipartite soft matching over all pairs: the readable reference of the faster matchings."""
+"""Bipartite soft matching over all pairs, as in ToMe."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
     """Merge the ``merged`` src tokens that are most similar to a dst nearby into it.
 
     As ``match_global``, but a token is compared only with the dst tokens of its own tile of cells
-    and of the ring of cells around that tile: O(N·C).
+    and of the ring of cells around that tile: O(N·C). Where one tile holds the whole picture (at
+    most ``CELLS_PER_SIDE`` cells a side, one frame), the plan is that of ``match_global``.
 
     Args:
         metric: (B, N, C) tokens whose cosine similarity decides, for each image alone.
