@@ -53,7 +53,6 @@ def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:
     return layer.explain_loss("downsampling")
 
 
-@constant
 def shrink_grid(settings: DownsampleSettings, layer: Layer) -> TokenGrid:
     """The grid that the factors leave, or a smaller one where ``max_tokens`` asks for it."""
     grid, temporal_factor = layer.stream.grid, settings.temporal_factor

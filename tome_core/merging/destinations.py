@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ..cells import list_strided_cells
-from ..constants import constant
 from ..draws import Draws
 from ..grid import TokenGrid
 
@@ -73,7 +72,6 @@ def choose_random(tokens: int, count: int, draws: Draws) -> Destinations:
     return Destinations(draws.draw_order(tokens)[:count].sort().values[None, None])
 
 
-@constant
 def fit_strides(grid: TokenGrid, stride_y: int, stride_x: int, kept: int) -> tuple[int, int]:
     """The strides, both times the smallest whole number that leaves at most ``kept`` cells.
 

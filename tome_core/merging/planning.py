@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from ..constants import constant
 from ..downsampling import ChoosingPlan, choose_for_groups
 from ..draws import Draws
 from ..grid import TokenGrid
@@ -47,7 +46,6 @@ def plan_merging(
     return merge_picture(settings, layer, draws, metric)
 
 
-@constant
 def explain_few_merged(settings: MergeSettings, grid: TokenGrid) -> str:
     """Why merging does not pay on any device, empty where it does."""
     merged = grid.tokens - count_kept(settings, grid)
@@ -58,7 +56,6 @@ def explain_few_merged(settings: MergeSettings, grid: TokenGrid) -> str:
     return ""
 
 
-@constant
 def count_kept(settings: MergeSettings, grid: TokenGrid) -> int:
     """Tokens that the ratio leaves, or ``max_tokens`` where that is less; at least one."""
     kept = grid.tokens - int(grid.tokens * settings.acting_ratio)
@@ -138,7 +135,6 @@ def downsample_keys(settings: MergeSettings, layer: Layer, draws: Draws) -> Choo
     return choose_for_groups(layer.stream, smaller, draws, layer.most_groups)
 
 
-@constant
 def shrink_grid(settings: MergeSettings, grid: TokenGrid, most: int) -> TokenGrid:
     """The grid with one key of each cell, at most ``most`` keys."""
     y, x = fit_strides(grid, settings.stride_y, settings.stride_x, most)
