@@ -93,6 +93,15 @@ def number_between(
     return torch.arange(start, end, dtype=dtype, device=device)
 
 
+def find_first_places(order: Tensor, count: int) -> Tensor:
+    """Where each index stands first.
+
+    order: (n,) int64, each of 0 ... count - 1 at least once. Returns (count,) int64.
+    """
+    found, places = order.sort(stable=True)
+    return places[torch.searchsorted(found, number_between(0, count, order.device))]
+
+
 @constant
 def number_first(images: int, rows: int, device: torch.device) -> Tensor:
     """The number of the first row of each image, or of each other part of a batch. (B, 1) int64.

@@ -19,7 +19,13 @@ from ..cells import Cells, list_cells
 from ..constants import constant
 from ..draws import Draws
 from ..grid import Stream, TokenGrid
-from ..tokens import join_heads, number_between, split_heads, take_for_groups
+from ..tokens import (
+    find_first_places,
+    join_heads,
+    number_between,
+    split_heads,
+    take_for_groups,
+)
 from .plan import ChoosingPlan
 
 
@@ -142,15 +148,8 @@ def _cut(picture: Tensor, groups: int, before: int, after: int) -> NumberedGroup
     others = torch.cat(
         [number_between(0, before, device), number_between(queries - after, queries, device)]
     )
-    numbers = (picture + before, others)
-    order = torch.cat([_deal(each, groups) for each in numbers], dim=1)
-    # Of the numbers that are in two groups, the place in the first.
-    ranks = number_between(0, order.numel(), device).view(order.shape)
-    first = torch.split(ranks, [-(-len(each) // groups) for each in numbers], dim=1)
-    places = torch.empty(queries, dtype=torch.int64, device=device)
-    for each, found in zip(numbers, first, strict=True):
-        places.scatter_(0, each, found.flatten()[: len(each)])
-    return NumberedGroups(order, places[None])
+    order = torch.cat([_deal(picture + before, groups), _deal(others, groups)], dim=1)
+    return NumberedGroups(order, find_first_places(order.flatten(), queries)[None])
 
 
 def _deal(numbers: Tensor, groups: int) -> Tensor:

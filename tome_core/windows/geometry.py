@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from typing import Literal
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..constants import constant
 from ..grid import TokenGrid
+from ..tokens import find_first_places
 
 Reach = Literal["in", "out", "all"]
 """It says where along an axis keys lie: in a tile's box, out of it, or anywhere."""
@@ -95,19 +96,10 @@ def fit_axes(grid: TokenGrid, side: int, at_once: int = 1, left: float = 1.0) ->
 @constant
 def number_queries(axes: Axes, device: torch.device) -> tuple[Tensor, Tensor]:
     """The picture's tokens of each tile, (T, Q), and where each is found first, (N,). int64."""
-    tile_of, inside = [], []
     numbers = torch.zeros(1, 1, dtype=torch.int64, device=device)
     for axis in axes:
         own = torch.arange(axis.tiles * axis.tile, device=device) % axis.length
-        own = own.view(axis.tiles, axis.tile)
-        numbers = numbers[:, None, :, None] * axis.length + own[None, :, None]
-        numbers = numbers.flatten(2, 3).flatten(0, 1)
-        place = torch.arange(axis.length, device=device)
-        tile_of.append(place // axis.tile)
-        inside.append(place % axis.tile)
-    sides = [axis.tiles for axis in axes], [axis.tile for axis in axes]
-    tile, within = (
-        ((f[:, None, None] * side[1] + y[:, None]) * side[2] + x).flatten()
-        for (f, y, x), side in zip((tile_of, inside), sides, strict=True)
-    )
-    return numbers, tile * numbers.shape[1] + within
+        own = own.view(axis.tiles, 1, axis.tile)
+        numbers = numbers[:, None, :, None] * axis.length + own
+        numbers = numbers.flatten(2, 3).flatten(0, 1)  # (tiles, queries), of all axes until now
+    return numbers, find_first_places(numbers.flatten(), prod(axis.length for axis in axes))
