@@ -44,14 +44,15 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
 
 def match_in_tiles(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int) -> MergePlan:
     """As ``match_local``, on any device."""
-    tiling, slots = find_nearby(grid, *dst.cells)  # (tiles, K)
-    unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)
-    nearby = dst.flat.index_select(0, slots.flatten())  # (tiles·K,)
-    unit_dst = take_tokens(unit, nearby[None]).unflatten(1, slots.shape)  # (B, tiles, K, C)
+    tiling, nearby = find_nearby(grid, *dst.cells)  # (tiles, K), places in dst.flat
+    unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)  # (B, N, C)
+    compared = dst.flat.index_select(0, nearby.flatten())  # (tiles·K,), tokens
+    unit_dst = take_tokens(unit, compared[None]).unflatten(1, nearby.shape)  # (B, tiles, K, C)
 
     similarity = tiling.fold(unit) @ unit_dst.mT  # (B, tiles, T, K)
     best, which = similarity.max(dim=-1)  # (B, tiles, T)
-    nearest = nearby.view(1, *slots.shape).expand(len(metric), -1, -1).gather(2, which)
+    of_images = compared.view(1, *nearby.shape).expand(len(metric), -1, -1)  # (B, tiles, K)
+    nearest = of_images.gather(2, which)  # (B, tiles, T)
     best = tiling.unfold(best[..., None]).squeeze(-1)  # (B, N)
     nearest = tiling.unfold(nearest[..., None]).squeeze(-1)  # (B, N)
     return absorb_most_similar(best, nearest, dst, merged)
