@@ -41,7 +41,7 @@ class BackendSpeed:
 
     Args:
         name: of what computes its attention, as users know it.
-        pair_time: what that takes for a query and a key, where FlashAttention 2 takes 1.
+        pair_time: what that takes for a query and a key, where FlashAttention 2 takes 1; at most 1.
     """
 
     name: str = "the attention of the original model"
@@ -90,22 +90,22 @@ class Layer:
 
     def find_precision(self) -> Precision:
         """Of local windows: exact where no faster form rounds, since nothing is gained then."""
-        rounds = self.precision == "int8" and not self._explain_slow_windows("int8")
+        rounds = self.precision == "int8" and not self._why_no_kernel_in("int8")
         return "int8" if rounds else "exact"
 
-    def explain_slow_windows(self) -> str:
+    def why_no_window_kernel(self) -> str:
         """Why no faster form computes attention in local windows here, empty where one does."""
-        return self._explain_slow_windows(self.find_precision())
+        return self._why_no_kernel_in(self.find_precision())
 
-    def _explain_slow_windows(self, precision: Precision) -> str:
+    def _why_no_kernel_in(self, precision: Precision) -> str:
         call = self.dtype, self.head_channels, self.masked, precision
         return why_unavailable("windows.attend", self.device, *call)
 
-    def explain_loss(self, kind: str) -> str:
+    def why_no_gain(self, kind: str) -> str:
         """Why "merging" or "downsampling" does not pay here, empty where it does."""
-        return self._explain_little(kind, self.backend.pair_time)
+        return self._why_too_few_tokens(kind, self.backend.pair_time)
 
-    def explain_slower_windows(self, kind: str, share: float) -> str:
+    def why_backend_is_faster(self, kind: str, share: float) -> str:
         """Why the backend is to compute all pairs, empty where local windows are faster.
 
         share: of all pairs, how many the windows read.
@@ -113,13 +113,14 @@ class Layer:
         if self.device.type != "cuda":
             return ""
         form = "our kernel in INT8" if self.find_precision() == "int8" else "our kernel"
-        form = "PyTorch" if self.explain_slow_windows() else form
+        form = "PyTorch" if self.why_no_window_kernel() else form
         time = share * PAIR_TIMES[form]
         if time >= self.backend.pair_time:
             return f"{self.backend.name} computes {self.stream.length:,} tokens faster"
-        return self._explain_little(kind, (self.backend.pair_time - time) / (1 - time))
+        # Windows save pair_time - time; beside FlashAttention 2 they would save 1 - time.
+        return self._why_too_few_tokens(kind, (self.backend.pair_time - time) / (1 - time))
 
-    def _explain_little(self, kind: str, saved: float) -> str:
+    def _why_too_few_tokens(self, kind: str, saved: float) -> str:
         """saved: of the time that ``kind`` saves beside FlashAttention 2."""
         flops = 4 * self.stream.length**2 * self.channels
         if not self.channels or flops * saved >= find_least(kind, self.device):

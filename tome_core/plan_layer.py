@@ -58,7 +58,7 @@ def explain_unreduced(settings: Settings, layer: Layer) -> str:
     if isinstance(settings, DownsampleSettings):
         return downsampling.explain_unreduced(settings, layer)
     assert isinstance(settings, MergeSettings)
-    return "" if settings.reduce_small_layers else layer.explain_loss("merging")
+    return "" if settings.reduce_small_layers else layer.why_no_gain("merging")
 
 
 Inputs = tuple[Tensor, Tensor, Tensor]

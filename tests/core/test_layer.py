@@ -125,8 +125,8 @@ def test_an_unknown_gpu_needs_less_work_than_an_h100(name, hip, gpu):
 def test_what_pays_on_an_h100_is_what_was_measured(side, channels, merging, downsampling, gpu):
     gpu(132, 9, 0)
     layer = layer_of(side, channels)
-    assert (not layer.layer.explain_loss("merging")) == merging
-    assert (not layer.layer.explain_loss("downsampling")) == downsampling
+    assert (not layer.layer.why_no_gain("merging")) == merging
+    assert (not layer.layer.why_no_gain("downsampling")) == downsampling
 
 
 def flux_beside(pair_time, side, device=GPU):
@@ -165,15 +165,15 @@ def test_windows_that_are_slower_than_all_pairs_are_left_to_the_backend(
     """On an RTX 4090 SageAttention 2 takes 0.33 of the time of FlashAttention 2."""
     gpu(128, 8, 9, GEFORCE + "4090")
     layer, share = flux_beside(pair_time, side)
-    assert layer.explain_slower_windows(kind, share) == faster
+    assert layer.why_backend_is_faster(kind, share) == faster
 
 
 def test_windows_in_pytorch_lose_where_those_of_our_kernel_do_not(gpu, kernel):
     gpu(128, 8, 9, GEFORCE + "4090")
     layer, share = flux_beside(0.33, 128)
-    assert not layer.explain_slower_windows("downsampling", share)
+    assert not layer.why_backend_is_faster("downsampling", share)
     kernel[0] = "Triton is missing"
-    assert "16,896 tokens faster" in layer.explain_slower_windows("downsampling", share)
+    assert "16,896 tokens faster" in layer.why_backend_is_faster("downsampling", share)
 
 
 @pytest.mark.parametrize("side", [64, 96])
@@ -181,7 +181,7 @@ def test_windows_in_int8_are_faster_than_those_that_are_exact(side, gpu, kernel)
     gpu(128, 8, 9, GEFORCE + "4090")
     layer, share = flux_beside(0.33, side)
     in_int8 = replace(layer, precision="int8")
-    assert in_int8.explain_slower_windows("downsampling", share) == ""
+    assert in_int8.why_backend_is_faster("downsampling", share) == ""
 
 
 def test_beside_a_faster_backend_more_work_has_to_be_there(gpu):
@@ -193,26 +193,26 @@ def test_beside_a_faster_backend_more_work_has_to_be_there(gpu):
     ):
         backend = layers.BackendSpeed("SageAttention", pair_time)
         layer = replace(layer_of(128, SDXL).layer, backend=backend)
-        assert layer.explain_loss("merging") == said
+        assert layer.why_no_gain("merging") == said
 
 
 def test_windows_that_save_too_little_are_not_planned(gpu, kernel):
     """They are faster than the backend, but by less than it takes to start them."""
     gpu(132, 9, 0)
     layer, share = flux_beside(0.38, 96)
-    assert layer.explain_slower_windows("downsampling", share) == ""
+    assert layer.why_backend_is_faster("downsampling", share) == ""
     few = "9216 tokens are too few for merging to pay on this GPU beside SageAttention"
-    assert layer.explain_slower_windows("merging", share) == few
+    assert layer.why_backend_is_faster("merging", share) == few
 
 
 def test_on_a_cpu_windows_are_compared_with_nothing():
     layer, share = flux_beside(0.1, 64, torch.device("cpu"))
-    assert layer.explain_slower_windows("merging", share) == ""
+    assert layer.why_backend_is_faster("merging", share) == ""
 
 
 def test_a_cpu_reduces_few_tokens_too():
     assert layers.find_least("merging", torch.device("cpu")) == 0
-    assert layer_of(8, SD15, torch.device("cpu")).layer.explain_loss("merging") == ""
+    assert layer_of(8, SD15, torch.device("cpu")).layer.why_no_gain("merging") == ""
 
 
 @pytest.mark.parametrize("settings", [MergeSettings(), DownsampleSettings()])

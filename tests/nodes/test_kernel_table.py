@@ -311,10 +311,10 @@ def test_windows_are_in_int8_only_where_that_kernel_runs(monkeypatch):
         kernel_table, "why_unusable", lambda *asked: "no" if "int8" in asked else ""
     )
     layer = Layer(Stream(TokenGrid(64, 64)), GPU, precision="int8")
-    assert layer.find_precision() == "exact" and not layer.explain_slow_windows()
+    assert layer.find_precision() == "exact" and not layer.why_no_window_kernel()
     assert not takes_windows(TOKENS, TOKENS, precision="int8")
     monkeypatch.setattr(kernel_table, "why_unusable", lambda *_: "")
-    assert layer.find_precision() == "int8" and not layer.explain_slow_windows()
+    assert layer.find_precision() == "int8" and not layer.why_no_window_kernel()
     assert takes_windows(TOKENS, TOKENS, precision="int8")
 
 

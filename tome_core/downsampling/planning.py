@@ -50,7 +50,7 @@ def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:
         return f"{grid.tokens} tokens are within the factor and max_tokens already"
     if settings.local_window or settings.reduce_small_layers:
         return ""
-    return layer.explain_loss("downsampling")
+    return layer.why_no_gain("downsampling")
 
 
 def shrink_grid(settings: DownsampleSettings, layer: Layer) -> TokenGrid:

@@ -49,7 +49,7 @@ def plan_windows(
     """
     stream, device = layer.stream, layer.device
     # A kernel that reads keys where they lie takes tiles of any size, and is one kernel.
-    slow = layer.explain_slow_windows()
+    slow = layer.why_no_window_kernel()
     asked_for = settings.local_window is not None or settings.reduce_small_layers
     tokens = stream.grid.tokens
     if slow and not asked_for and tokens < LEAST_FOR_WINDOWS.get(device.type, 0):
@@ -62,7 +62,7 @@ def plan_windows(
     if geometry.keys_read >= tokens or 0 < settings.max_tokens < geometry.keys_read:
         return None
     read = geometry.count_read(kept_share) / stream.length
-    if not asked_for and (slower := layer.explain_slower_windows(settings.kind, read)):
+    if not asked_for and (slower := layer.why_backend_is_faster(settings.kind, read)):
         return Skipped(slower)
     drawn = geometry.cells.draw(draws, DRAWS if settings.groups_queries else 1)
     return WindowPlan(geometry, drawn, precision=layer.find_precision())

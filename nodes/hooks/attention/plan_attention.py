@@ -129,7 +129,7 @@ def _say_what_is_slow(
     tokens: those that were compared; of single precision they are left to PyTorch in any case.
     """
     if any(isinstance(plan, WindowPlan) for plan in plans.values()):
-        what, pronoun, reason = "local windows are", "they", layer.explain_slow_windows()
+        what, pronoun, reason = "local windows are", "they", layer.why_no_window_kernel()
     elif (
         isinstance(settings, MergeSettings)
         and settings.matching == "local"
