@@ -73,7 +73,7 @@ def takes_matching(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: i
 
 def takes_strips(metric: Tensor, strips: Strips) -> bool:
     """Whether our kernel merges the queries of such strips."""
-    queries, dst, channels = strips.numbers.shape[1], strips.places.shape[1], metric.shape[2]
+    queries, dst, channels = strips.numbers.shape[1], strips.dst.shape[1], metric.shape[2]
     has_room = queries <= MOST_QUERIES and dst <= MOST_DST and channels <= MOST_METRIC_CHANNELS
     return reads(metric) and has_room and _is_usable("queries", metric)
 

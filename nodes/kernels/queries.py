@@ -85,7 +85,7 @@ def merge_strips(
 
 def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
     """As the function of this name in ``tome_core``."""
-    kept = strips.numbers.new_empty(len(metric), len(strips.numbers), strips.left)
+    kept = strips.numbers.new_empty(len(metric), len(strips.numbers), strips.kept)
     slots = strips.numbers.new_empty(len(metric), *strips.numbers.shape)
     _merge_strips(kept, slots, metric, strips)
     return MergedQueries(kept, slots)
@@ -94,7 +94,7 @@ def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
 def _merge_strips(kept: Tensor, slots: Tensor, metric: Tensor, strips: Strips) -> None:
     """Write which queries remain and what becomes of the others."""
     images, count, strip_size = slots.shape
-    dst_size, channels = strips.places.shape[1], metric.shape[2]
+    dst_size, channels = strips.dst.shape[1], metric.shape[2]
     unit, (*strides, counted) = count_in_units(*metric.stride()[:2], channels)
     # Unlike PyTorch, Triton does not look where its tensors are.
     with torch.cuda.device_of(metric):
@@ -103,12 +103,12 @@ def _merge_strips(kept: Tensor, slots: Tensor, metric: Tensor, strips: Strips) -
             slots,
             metric,
             strips.numbers,
-            strips.places,
+            strips.dst,
             *strides,
-            strips.places.stride(0),
+            strips.dst.stride(0),
             strip_size,
             dst_size,
-            strips.left,
+            strips.kept,
             counted,
             LEAST_VARIANCE,
             UNIT=unit,

@@ -16,7 +16,7 @@ from token_merge.tome_core import (
     attend,
 )
 from token_merge.tome_core.windows.geometry import TiledAxis
-from token_merge.tome_core.windows.queries import MOST_LEFT, cut_strips
+from token_merge.tome_core.windows.queries import MOST_KEPT, cut_strips
 from token_merge.tome_core.windows.reference import attend_densely
 
 CPU = torch.device("cpu")
@@ -130,22 +130,22 @@ def test_tiles_are_higher_so_that_a_kernels_block_of_queries_remains(ratio, heig
 def test_strips_are_rows_of_a_tile_that_leave_no_more_than_a_kernels_block(grid, side, rows):
     plan = make_plan(grid, local_window=side)
     assert plan.merged.slots.shape[2] == rows * plan.geometry.axes[2].tile
-    assert plan.merged.kept.shape[2] <= MOST_LEFT
+    assert plan.merged.kept.shape[2] <= MOST_KEPT
 
 
 def test_tiles_are_as_high_as_all_their_dst_need():
-    """``max_tokens`` may ask for fewer queries than there are dst, and all dst are left."""
+    """``max_tokens`` may ask for fewer queries than there are dst, and all dst are kept."""
     limited = {"ratio": 0.5, "stride_x": 2, "stride_y": 1, "max_tokens": 6553}
     merged = make_plan(TokenGrid(128, 128), **limited).merged
     check_slots(merged)
-    assert (merged.kept.shape[2], merged.slots.shape[2]) == (MOST_LEFT, 128)
+    assert (merged.kept.shape[2], merged.slots.shape[2]) == (MOST_KEPT, 128)
 
 
 def test_strips_have_no_more_dst_than_a_kernels_block():
     """Where a tile is narrower than a cell, each row of it has a dst."""
     axes = TiledAxis(41, 2, 4), TiledAxis(258, 43, 47), TiledAxis(68, 6, 10)
     strips = cut_strips(axes, (1, 8), 0.875, None, CPU)
-    assert strips.places.shape[1] == strips.left == 43
+    assert strips.dst.shape[1] == strips.kept == 43
 
 
 def test_a_tile_without_any_query_to_merge_keeps_all():

@@ -68,7 +68,7 @@ def test_the_same_queries_are_merged_as_on_the_cpu(channels, dtype, gpu):
     numbers = torch.randperm(8000, device=gpu).view(100, 80)
     strips = Strips(numbers, torch.randperm(80, device=gpu)[:20].expand(100, -1), 64)
     found = merge_queries(metric, strips)
-    on_cpu = Strips(numbers.cpu(), strips.places.cpu(), 64)
+    on_cpu = Strips(numbers.cpu(), strips.dst.cpu(), 64)
     known = merge_queries(metric.cpu().double(), on_cpu)
     of_found, of_known = (each.kept.gather(2, each.slots).cpu() for each in (found, known))
     assert (of_found == of_known).float().mean() > 0.98

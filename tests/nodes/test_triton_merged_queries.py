@@ -51,7 +51,7 @@ def test_queries_without_a_direction_break_nothing(number, kernel):
     metric[:, ::2] = number
     found = kernel.merge_queries(metric, strips)
     check_slots(found)
-    kept = (found.kept[0, :, :, None] == strips.places[:, None]).any(dim=1)
+    kept = (found.kept[0, :, :, None] == strips.dst[:, None]).any(dim=1)
     assert kept.all(), "a dst is not left"
 
 

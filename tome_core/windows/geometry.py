@@ -75,21 +75,21 @@ Axes = tuple[TiledAxis, TiledAxis, TiledAxis]
 """They are those of frames, rows and columns."""
 
 
-def fit_axes(grid: TokenGrid, side: int, at_once: int = 1, left: float = 1.0) -> Axes:
+def fit_axes(grid: TokenGrid, side: int, at_once: int = 1, kept_share: float = 1.0) -> Axes:
     """In time a box is two fifths as long: a frame of a video's latent is several of the video.
 
     Tiles are higher where a kernel would compute more queries than they have. Most sets are
     copied once for each row of tiles, so higher ones need fewer copies than wider ones.
 
-    at_once: how many queries the kernel computes at once. left: the share of a tile's queries that
-    merging leaves; tiles are so much higher that as many are left as without merging.
+    at_once: how many queries the kernel computes at once. kept_share: of a tile's queries, how
+    many merging keeps; tiles are so much higher that as many are kept as without merging.
     """
     axes = [
         TiledAxis.fit(length, each)
         for length, each in zip(grid.sides, (ceil(side * 2 / 5), side, side), strict=True)
     ]
     queries = axes[0].tile * axes[1].tile * axes[2].tile
-    times = ceil(at_once / queries) / left
+    times = ceil(at_once / queries) / kept_share
     return axes[0], TiledAxis.fit(grid.height, side, times), axes[2]
 
 

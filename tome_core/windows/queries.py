@@ -21,8 +21,8 @@ from ..grid import TokenGrid
 from ..tokens import number_between, number_first, take_tokens
 from .geometry import Axes, number_queries
 
-MOST_LEFT = 64
-"""So many queries of a strip are left at most. Our own kernel computes as many at once."""
+MOST_KEPT = 64
+"""So many queries of a strip are kept at most. Our own kernel computes as many at once."""
 
 LEAST_VARIANCE = 1e-12
 """Tokens whose channels vary less are like no other token."""
@@ -30,7 +30,7 @@ LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class MergedQueries:
-    """Of the Q queries of each of S strips, M remain. Strips are whole rows of a tile.
+    """Of the Q queries of each of S strips, M are kept. Strips are whole rows of a tile.
 
     kept: (B, S, M) int64, their places in the strip. They need not follow each other in memory.
     slots: (B, S, Q) int64, which of the M each query of the strip reads far keys with.
@@ -41,7 +41,7 @@ class MergedQueries:
 
     @property
     def share(self) -> float:
-        """Of the queries, how many remain."""
+        """Of the queries, how many are kept."""
         return self.kept.shape[2] / self.slots.shape[2]
 
     @cached_property
@@ -51,11 +51,11 @@ class MergedQueries:
 
     @cached_property
     def _slot_rows(self) -> Tensor:
-        """(B, S·Q) int64, of all queries that remain."""
+        """(B, S·Q) int64, of all queries that are kept."""
         return _count_on(self.slots, self.kept.shape[2])
 
     def merge(self, q: Tensor) -> Tensor:
-        """The queries that remain. (B, H, S·Q, D) -> (B, H, S·M, D)."""
+        """The queries that are kept. (B, H, S·Q, D) -> (B, H, S·M, D)."""
         return take_tokens(q, self._kept_rows)
 
     def unmerge(self, y: Tensor) -> Tensor:
@@ -72,13 +72,13 @@ def _count_on(places: Tensor, strip_size: int) -> Tensor:
 class Strips:
     """S strips of Q queries, n of which are dst, before it is known which others are merged.
 
-    numbers: (S, Q) int64, their tokens. places: (S, n) int64, where the dst are in their strip.
-    left: M, how many queries of a strip remain.
+    numbers: (S, Q) int64, their tokens. dst: (S, n) int64, where the dst are in their strip.
+    kept: M, how many queries of a strip are kept.
     """
 
     numbers: Tensor
-    places: Tensor
-    left: int
+    dst: Tensor
+    kept: int
 
 
 def cut_strips(
@@ -98,10 +98,10 @@ def cut_strips(
         share: of the queries that is merged away.
         draws: for a random dst of each cell; None takes the first.
     """
-    numbers, cells, left = fit_strips(axes, strides, share, device)
+    numbers, cells, kept = fit_strips(axes, strides, share, device)
     count, queries = numbers.shape
-    places = cells.draw_independently(draws, count) if draws else cells.tokens[:1].expand(count, -1)
-    return None if left == queries else Strips(numbers, places, left)
+    dst = cells.draw_independently(draws, count) if draws else cells.tokens[:1].expand(count, -1)
+    return None if kept == queries else Strips(numbers, dst, kept)
 
 
 @constant
@@ -109,23 +109,23 @@ def fit_strips(
     axes: Axes, strides: tuple[int, int], share: float, device: torch.device
 ) -> tuple[Tensor, Cells, int]:
     """The queries of all strips, (S, Q) int64, the cells of a strip, and how many queries of it are
-    left: those that the share leaves, or the dst where these are more.
+    kept: those that the share leaves, or the dst where these are more.
 
     A strip has as many rows as divide those of a tile, frames counted one after the other, and
-    leave at most ``MOST_LEFT`` queries; at least one.
+    keep at most ``MOST_KEPT`` queries; at least one.
     """
     frames, height, width = (axis.tile for axis in axes)
     stride_x = min(strides[1], width)
 
-    def count_left(rows: int) -> int:
+    def count_kept(rows: int) -> int:
         dst = rows // min(strides[0], rows) * (width // stride_x)
         return max(rows * width - round(share * rows * width), dst)
 
     most = frames * height
-    fitting = (n for n in range(1, most + 1) if most % n == 0 and count_left(n) <= MOST_LEFT)
+    fitting = (n for n in range(1, most + 1) if most % n == 0 and count_kept(n) <= MOST_KEPT)
     rows = max(fitting, default=1)
     cells = list_strided_cells(TokenGrid(rows, width), min(strides[0], rows), stride_x, device)
-    return number_queries(axes, device)[0].view(-1, rows * width), cells, count_left(rows)
+    return number_queries(axes, device)[0].view(-1, rows * width), cells, count_kept(rows)
 
 
 def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
@@ -141,16 +141,16 @@ def merge_queries(metric: Tensor, strips: Strips) -> MergedQueries:
 
 def merge_queries_by_sorting(metric: Tensor, strips: Strips) -> MergedQueries:
     """As ``merge_queries``, on any device."""
-    numbers, left = strips.numbers, strips.left
-    unit = F.layer_norm(metric, metric.shape[-1:], eps=LEAST_VARIANCE)
-    unit = take_tokens(unit, numbers.flatten()[None]).unflatten(1, numbers.shape)  # (B, S, Q, C)
-    places = strips.places.expand(len(metric), -1, -1)  # (B, S, n)
-    at_dst = places[..., None].expand(-1, -1, -1, metric.shape[2])
-    similarity = unit @ unit.gather(2, at_dst).mT  # (B, S, Q, n)
+    tokens = strips.numbers.flatten()[None]  # (1, S·Q)
+    standard = F.layer_norm(metric, metric.shape[-1:], eps=LEAST_VARIANCE)  # (B, N, C)
+    standard = take_tokens(standard, tokens).unflatten(1, strips.numbers.shape)  # (B, S, Q, C)
+    dst = strips.dst.expand(len(metric), -1, -1)  # (B, S, n)
+    at_dst = dst[..., None].expand(-1, -1, -1, metric.shape[2])
+    similarity = standard @ standard.gather(2, at_dst).mT  # (B, S, Q, n)
     best, which = similarity.max(dim=-1)  # (B, S, Q)
-    order = best.scatter_(2, places, float("-inf")).argsort(dim=-1, stable=True)
-    kept = order.narrow(2, 0, left)  # (B, S, M), the least similar
-    goes_to = places.gather(2, which).scatter_(2, kept, kept)  # (B, S, Q)
-    of_kept = number_between(0, left, kept.device).expand_as(kept)
-    slots = torch.empty_like(which).scatter_(2, kept, of_kept).gather(2, goes_to)
+    order = best.scatter_(2, dst, float("-inf")).argsort(dim=-1, stable=True)
+    kept = order.narrow(2, 0, strips.kept)  # (B, S, M), the least similar
+    read_as = dst.gather(2, which).scatter_(2, kept, kept)  # (B, S, Q)
+    of_kept = number_between(0, strips.kept, kept.device).expand_as(kept)
+    slots = torch.empty_like(which).scatter_(2, kept, of_kept).gather(2, read_as)
     return MergedQueries(kept, slots)
