@@ -22,17 +22,17 @@ def plan_downsampling(
     settings: DownsampleSettings, layer: Layer, draws: Draws
 ) -> Plan | WindowPlan | Skipped:
     """The plan of keys and values in a layer that ``explain_unreduced`` says nothing of."""
-    stream, smaller = layer.stream, shrink_grid(settings, layer)
+    stream, smaller = layer.stream, shrink_by_factor(settings, layer)
     if layer.local_window and (plan := plan_windows(settings, layer, smaller, draws)):
         return plan
     if settings.method in DRAWN:
         most_groups = MOST_GROUPS if settings.groups_queries else 1
         return choose_for_groups(stream, smaller, draws, most_groups)
-    return _resample(stream, smaller, layer.device, settings.method)
+    return _plan_resampling(stream, smaller, layer.device, settings.method)
 
 
 @constant
-def _resample(
+def _plan_resampling(
     stream: Stream, smaller: TokenGrid, device: torch.device, method: DownsampleMethod
 ) -> ChoosingPlan:
     centred = method != "nearest"
@@ -46,14 +46,14 @@ def _resample(
 def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:
     """Why a layer keeps all its keys and values, empty where it does not."""
     grid = layer.stream.grid
-    if shrink_grid(settings, layer) == grid:
+    if shrink_by_factor(settings, layer) == grid:
         return f"{grid.tokens} tokens are within the factor and max_tokens already"
     if settings.local_window or settings.reduce_small_layers:
         return ""
     return layer.why_no_gain("downsampling")
 
 
-def shrink_grid(settings: DownsampleSettings, layer: Layer) -> TokenGrid:
+def shrink_by_factor(settings: DownsampleSettings, layer: Layer) -> TokenGrid:
     """The grid that the factors leave, or a smaller one where ``max_tokens`` asks for it."""
     grid, temporal_factor = layer.stream.grid, settings.temporal_factor
     factor = settings.find_factor(layer.downsample, layer.resolutions)

@@ -92,7 +92,7 @@ def merge_in_windows(
     grid = layer.stream.grid
     # Every dst stays, also where ``max_tokens`` asks for fewer queries.
     share = max(count_kept(settings, grid) / grid.tokens, 1 - settings.most_ratio)
-    smaller = shrink_grid(settings, grid, grid.tokens)
+    smaller = shrink_by_strides(settings, grid, grid.tokens)
     plan = plan_windows(settings, layer, smaller, draws, share)
     if not isinstance(plan, WindowPlan):
         return plan
@@ -131,11 +131,11 @@ def downsample_keys(settings: MergeSettings, layer: Layer, draws: Draws) -> Choo
     drawn for each query group.
     """
     grid = layer.stream.grid
-    smaller = shrink_grid(settings, grid, settings.max_tokens or grid.tokens)
+    smaller = shrink_by_strides(settings, grid, settings.max_tokens or grid.tokens)
     return choose_for_groups(layer.stream, smaller, draws, layer.most_groups)
 
 
-def shrink_grid(settings: MergeSettings, grid: TokenGrid, most: int) -> TokenGrid:
+def shrink_by_strides(settings: MergeSettings, grid: TokenGrid, most: int) -> TokenGrid:
     """The grid with one key of each cell, at most ``most`` keys."""
     y, x = fit_strides(grid, settings.stride_y, settings.stride_x, most)
     return TokenGrid(grid.height // y, grid.width // x, grid.frames)
