@@ -1,4 +1,4 @@
-"""Token reduction for attention: pure torch, knows nothing of ComfyUI."""
+"""Token reduction for attention: PyTorch and einops only, knows nothing of ComfyUI."""
 
 from .downsampling import DownsampleSettings, draw_groups
 from .draws import Draws

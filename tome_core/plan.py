@@ -29,7 +29,9 @@ class Plan(Protocol):
 
     @property
     def sizes(self) -> Tensor | None:
-        """Tokens that each key stands for, (B or 1, M) int64; None where all are equal."""
+        """Tokens that each key stands for, (B or 1, M) int64. None where all keys weigh alike, as
+        in ToDo.
+        """
 
     def choose(self, x: Tensor) -> Tensor:
         """The token that stands for each key. (B, N, C) -> (B or B·G, M, C)."""

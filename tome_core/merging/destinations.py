@@ -29,7 +29,7 @@ class Destinations:
 
     @cached_property
     def flat(self) -> Tensor:
-        """(D,) int64."""
+        """(number of dst,) int64."""
         return self.tokens.flatten()
 
     @property
@@ -39,7 +39,7 @@ class Destinations:
 
     @property
     def count(self) -> int:
-        """D."""
+        """The number of dst."""
         return self.tokens.numel()
 
 
@@ -73,7 +73,8 @@ def choose_random(tokens: int, count: int, draws: Draws) -> Destinations:
 
 
 def fit_strides(grid: TokenGrid, stride_y: int, stride_x: int, kept: int) -> tuple[int, int]:
-    """The strides, both times the smallest whole number that leaves at most ``kept`` cells.
+    """The strides, both times the smallest whole number that leaves at most ``kept`` cells, or one
+    cell a frame where there are more frames.
 
     Only a limit of tokens asks for more than the strides themselves. A cell stays within the grid.
     """

@@ -24,15 +24,15 @@ def match_global(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int
         metric: (B, N, C) tokens whose cosine similarity decides, for each image alone.
         grid: of the N tokens; this matching compares all of them, wherever they lie.
         dst: the same for all images.
-        merged: R, how many tokens become fewer; at most the number of src tokens.
+        merged: R, at most so many src tokens are merged.
 
-    Returns a plan with N - R slots.
+    Returns a plan with N - min(R, number of src) slots.
 
     Source: ToMe (arXiv 2210.09461) sec. 3, with the partition of ToMe for SD (arXiv 2303.17604).
     Compares every token with every dst: O(N²·C).
     """
     unit = F.normalize(metric, dim=-1, eps=LEAST_NORM)
-    similarity = unit @ unit[:, dst.flat].mT  # (B, N, D)
+    similarity = unit @ unit[:, dst.flat].mT  # (B, N, number of dst)
     best, which = similarity.max(dim=-1)  # (B, N)
     return absorb_most_similar(best, dst.flat[which], dst, merged)
 

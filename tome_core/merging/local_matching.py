@@ -34,7 +34,7 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
         metric: (B, N, C) tokens whose cosine similarity decides, for each image alone.
         grid: where the N tokens lie.
         dst: one token for each cell, see ``choose_strided``.
-        merged: R, how many tokens become fewer; at most the number of src tokens.
+        merged: R, at most so many src tokens are merged.
     """
     if faster := find_form("merging.match_local", metric.device, metric, grid, dst, merged):
         plan: SlotPlan = faster(metric, grid, dst, merged)
@@ -49,10 +49,10 @@ def match_in_tiles(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: i
     compared = dst.flat.index_select(0, nearby.flatten())  # (tiles·K,), tokens
     unit_dst = take_tokens(unit, compared[None]).unflatten(1, nearby.shape)  # (B, tiles, K, C)
 
-    similarity = tiling.fold(unit) @ unit_dst.mT  # (B, tiles, T, K)
-    best, which = similarity.max(dim=-1)  # (B, tiles, T)
+    similarity = tiling.fold(unit) @ unit_dst.mT  # (B, tiles, n, K), n of a tile
+    best, which = similarity.max(dim=-1)  # (B, tiles, n)
     of_images = compared.view(1, *nearby.shape).expand(len(metric), -1, -1)  # (B, tiles, K)
-    nearest = of_images.gather(2, which)  # (B, tiles, T)
+    nearest = of_images.gather(2, which)  # (B, tiles, n)
     best = tiling.unfold(best[..., None]).squeeze(-1)  # (B, N)
     nearest = tiling.unfold(nearest[..., None]).squeeze(-1)  # (B, N)
     return absorb_most_similar(best, nearest, dst, merged)

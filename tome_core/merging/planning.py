@@ -109,7 +109,7 @@ def merge_in_windows(
 def choose_destinations(
     settings: MergeSettings, grid: TokenGrid, kept: int, draws: Draws
 ) -> Destinations | Skipped:
-    """The dst tokens, at most ``kept``."""
+    """The dst tokens, at most ``kept`` or one a frame."""
     if settings.matching == "random":
         return choose_random(grid.tokens, kept, draws)
     stride_y, stride_x = settings.stride_y, settings.stride_x
