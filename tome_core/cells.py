@@ -11,6 +11,7 @@ from torch import Tensor
 from .constants import constant
 from .draws import Draws, Identity
 from .grid import TokenGrid
+from .tokens import number_between
 
 Sides = tuple[Tensor, Tensor, Tensor]
 """They are those along frames, height and width; each tensor broadcasts to (F', H', W')."""
@@ -37,38 +38,38 @@ def pick_nearest(
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What is drawn from.
+    """The tokens of each cell, in the order in which they are drawn.
 
     Args:
-        tokens: (S, M) int64, the tokens of each of M cells along its diagonals; after the last one
+        tokens: (n, M) int64, the tokens of each of M cells along its diagonals; after the last one
             the first follows again.
         sizes: (M,) int64, how many a cell has.
-        longest: the largest of them.
-        times: (n, 1) int64, from 0 on.
+        largest: the largest of them.
+        count: tokens of a cell that are drawn at once.
     """
 
     tokens: Tensor
     sizes: Tensor
-    longest: int
-    times: Tensor
+    largest: int
+    count: int
 
     def draw(self, draws: Draws) -> Tensor:
-        """Random tokens of each cell: stratified, or jittered, sampling. (n, M) int64.
+        """Random tokens of each cell: stratified, or jittered, sampling. (count, M) int64.
 
         Each draw is uniform over the cell. No token is drawn twice before the whole cell was
         drawn: the draws cycle through the cell, from a random token on. From index to index each
         draw moves on by one token. A query that reads one token of a cell in every step has read
         all of them after as many steps as there are tokens, and the errors of these steps mostly
-        cancel: systematic sampling. (A cell with fewer tokens than ``longest`` may begin again too
+        cancel: systematic sampling. (A cell with fewer tokens than ``largest`` may begin again too
         early.)
         """
-        rows = self.longest + len(self.times) - 1
-        tokens = self.tokens.narrow(0, self.find_turn(draws).index, rows)
+        rows = self.largest + self.count - 1
+        tokens = self.tokens.narrow(0, draws.index % self.largest, rows)
         return tokens.gather(0, _draw_first(self, draws.identity, draws.device))
 
-    def find_turn(self, draws: Draws) -> Draws:
+    def wrap_index(self, draws: Draws) -> Draws:
         """The draws of the first cycle for which ``draw`` gives the same tokens."""
-        return Draws(draws.identity, draws.device, draws.index % self.longest)
+        return Draws(draws.identity, draws.device, draws.index % self.largest)
 
     def draw_independently(self, draws: Draws, times: int = 1) -> Tensor:
         """Random tokens of each cell, independent of each other. (times, M) int64.
@@ -81,20 +82,20 @@ class Cells:
 
 @constant
 def _draw_first(cells: Cells, identity: Identity, device: torch.device) -> Tensor:
-    """Where the draws of each cell begin, the same for each index of a run. (n, M) int64."""
-    first = Draws(identity, device).draw_below(cells.sizes)[None]  # (1, M)
-    return first if len(cells.times) == 1 else first + cells.times
+    """Where the draws of each cell begin, the same for each index of a run. (count, M) int64."""
+    first = Draws(identity, device).draw_below(cells.sizes)  # (M,)
+    return first + number_between(0, cells.count, device)[:, None]
 
 
 @constant
-def list_cells(grid: TokenGrid, smaller: TokenGrid, times: int, device: torch.device) -> Cells:
+def list_cells(grid: TokenGrid, smaller: TokenGrid, count: int, device: torch.device) -> Cells:
     """One cell for each token of ``smaller``; together they are the whole grid.
 
-    times: how many tokens of a cell are drawn at once.
+    count: how many tokens of a cell are drawn at once.
     """
     sides = zip(grid.sides, smaller.sides, strict=True)
-    longest = prod(ceil(side / count) for side, count in sides)
-    return _list(grid, *_bound_cells(grid, smaller, device), longest, times)
+    largest = prod(ceil(side / smaller_side) for side, smaller_side in sides)
+    return _list(grid, *_bound_cells(grid, smaller, device), largest, count)
 
 
 @constant
@@ -109,25 +110,24 @@ def list_strided_cells(
     )
     one = torch.ones(1, 1, 1, dtype=torch.int64, device=device)
     lengths = one, one * stride_y, one * stride_x
-    return _list(grid, first, lengths, longest=stride_y * stride_x, times=1)
+    return _list(grid, first, lengths, largest=stride_y * stride_x, count=1)
 
 
-def _list(grid: TokenGrid, first: Sides, lengths: Sides, longest: int, times: int) -> Cells:
+def _list(grid: TokenGrid, first: Sides, lengths: Sides, largest: int, count: int) -> Cells:
     """first: frame, row and column of each cell's first token. lengths: of each cell's sides.
-    longest: most tokens of a cell.
+    largest: most tokens of a cell.
     """
     frames, height, width = lengths
     sizes = (frames * height * width).expand(torch.broadcast_shapes(*(x.shape for x in first)))
-    place = torch.arange(2 * longest + times - 2, device=sizes.device).view(-1, 1, 1, 1)
-    within = place % sizes  # (S, F', H', W')
+    place = torch.arange(2 * largest + count - 2, device=sizes.device).view(-1, 1, 1, 1)
+    within = place % sizes  # (n, F', H', W')
     frame = first[0] + within // (height * width)
     # Each token lies in another row and column than the one before, so that a few of them are
     # spread over the cell: from the first row to the last along a diagonal, then along the next.
     row, diagonal = within % height, within % (height * width) // height
     y, x = first[1] + row, first[2] + (row + diagonal) % width
     numbers = _number_tokens(grid, frame, y, x)
-    at_once = torch.arange(times, device=sizes.device)[:, None]
-    return Cells(numbers.view(len(place), -1), sizes.flatten(), longest, at_once)
+    return Cells(numbers.view(len(place), -1), sizes.flatten(), largest, count)
 
 
 def _bound_cells(grid: TokenGrid, smaller: TokenGrid, device: torch.device) -> tuple[Sides, Sides]:

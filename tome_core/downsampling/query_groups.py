@@ -165,7 +165,7 @@ def choose_for_groups(stream: Stream, smaller: TokenGrid, draws: Draws, most: in
     """
     groups = min(most, stream.length // (smaller.tokens + stream.others))
     cells = list_cells(stream.grid, smaller, groups, draws.device)
-    return _choose(stream, smaller, cells, cells.find_turn(draws))
+    return _choose(stream, smaller, cells, cells.wrap_index(draws))
 
 
 @constant
