@@ -12,9 +12,9 @@ from .constants import constant
 HALF = (torch.float16, torch.bfloat16)
 """These types are of half precision."""
 
-H100_PROCESSORS = 132
+H100_MULTIPROCESSORS = 132
 
-OF_PROCESSOR = {
+OF_MULTIPROCESSOR = {
     (7, 0): 0.21,
     (7, 5): 0.22,
     (8, 0): 0.385,
@@ -95,7 +95,7 @@ def compare_with_h100(device: torch.device) -> float:
     of_gpu = read_gpu(device)
     if of_gpu is None:
         return 1.0
-    return _find_share(of_gpu) * of_gpu.multi_processor_count / H100_PROCESSORS
+    return _find_share(of_gpu) * of_gpu.multi_processor_count / H100_MULTIPROCESSORS
 
 
 def _find_share(of_gpu: Any) -> float:
@@ -109,7 +109,7 @@ def _find_share(of_gpu: Any) -> float:
         return named[0]
     if _is_geforce(of_gpu) and capability in OF_GEFORCE:
         return OF_GEFORCE[capability]
-    return OF_PROCESSOR.get(capability, OF_OTHERS)
+    return OF_MULTIPROCESSOR.get(capability, OF_OTHERS)
 
 
 def _is_geforce(of_gpu: Any) -> bool:

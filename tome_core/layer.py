@@ -132,7 +132,7 @@ class Layer:
 def find_least(kind: str, device: torch.device) -> float:
     """FLOPs from which on ``kind`` pays; 0 where it always does.
 
-    The faster a GPU is, the more work it needs: the processor that starts the kernels is as fast
+    The faster a GPU is, the more work it needs: the CPU that starts the kernels is as fast
     beside a slow GPU as beside a fast one.
     """
     if device.type != "cuda":

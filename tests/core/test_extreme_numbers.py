@@ -16,7 +16,7 @@ from token_merge.tome_core import (
 )
 from token_merge.tome_core.attention import partial as attention_kernels
 from token_merge.tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask
-from token_merge.tome_core.attention.partial import attend_part_by_matrices, attend_part_on_cpu
+from token_merge.tome_core.attention.partial import attend_part_by_matmul, attend_part_on_cpu
 from token_merge.tome_core.merging.settings import MATCHINGS
 
 CPU = torch.device("cpu")
@@ -24,7 +24,7 @@ GRIDS = [TokenGrid(16, 16), TokenGrid(1, 64), TokenGrid(64, 1), TokenGrid(5, 7, 
 EVERY_TYPE = pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 HALVES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 COMPARING = ["local", "global", "k-th"]
-KERNELS = pytest.mark.parametrize("kernel", [attend_part_on_cpu, attend_part_by_matrices])
+KERNELS = pytest.mark.parametrize("kernel", [attend_part_on_cpu, attend_part_by_matmul])
 
 
 def make_plan(x, grid, matching, ratio=0.5):

@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from token_merge.tome_core.attention.joining import join_parts
-from token_merge.tome_core.attention.partial import MASKED, attend_part, attend_part_by_matrices
+from token_merge.tome_core.attention.partial import MASKED, attend_part, attend_part_by_matmul
 
-KERNELS = pytest.mark.parametrize("attend", [attend_part, attend_part_by_matrices])
+KERNELS = pytest.mark.parametrize("attend", [attend_part, attend_part_by_matmul])
 SCALE = 0.2
 
 

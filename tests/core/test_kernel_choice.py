@@ -5,11 +5,11 @@ import torch
 from token_merge.tome_core.attention import partial
 from token_merge.tome_core.attention.partial import (
     attend_part,
+    attend_part_by_efficient,
     attend_part_by_flash,
-    attend_part_by_matrices,
-    attend_part_on_cuda,
+    attend_part_by_matmul,
     choose_kernel,
-    has_cuda_kernel,
+    has_efficient,
     has_flash,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -30,16 +30,16 @@ def test_matrices_have_few_scores_in_memory_at_once(most, sides, monkeypatch):
     """Scores of 4 images, 3 heads, 5 queries and 9 keys."""
     q, (k, v) = torch.randn(4, 3, 5, 16), torch.randn(2, 1, 3, 9, 16).expand(-1, 4, -1, -1, -1)
     bias = None if sides is None else torch.randn(sides)
-    expected = attend_part_by_matrices(q, k, v, bias, SCALE)
-    counts, compute = [], partial._attend_by_matrices
+    expected = attend_part_by_matmul(q, k, v, bias, SCALE)
+    counts, compute = [], partial._attend_by_matmul
 
     def count(q, k, *given):
         counts.append(q[..., 0].numel() * k.shape[2])
         return compute(q, k, *given)
 
-    monkeypatch.setattr(partial, "_attend_by_matrices", count)
+    monkeypatch.setattr(partial, "_attend_by_matmul", count)
     monkeypatch.setattr(partial, "MOST_SCORES", most)
-    torch.testing.assert_close(attend_part_by_matrices(q, k, v, bias, SCALE), expected)
+    torch.testing.assert_close(attend_part_by_matmul(q, k, v, bias, SCALE), expected)
     assert sum(counts) == 4 * 3 * 5 * 9
     assert max(counts) <= max(most, 3 * 9)
 
@@ -53,7 +53,7 @@ def test_a_gpus_kernel_takes_what_it_is_given(dtype, with_bias):
         k = torch.empty(1, 3, 9, 64, dtype=dtype, device="cuda").expand(2, -1, -1, -1)
         bias = torch.empty(2, 1, 1, 9, device="cuda") if with_bias else None
         flash = dtype != torch.float32 and not with_bias
-        kernel = attend_part_by_flash if flash else attend_part_on_cuda
+        kernel = attend_part_by_flash if flash else attend_part_by_efficient
         assert choose_kernel(q, k, bias) is kernel
         out, lse = attend_part(q, k, k, bias, SCALE)
         assert out.shape == q.shape
@@ -69,27 +69,27 @@ def test_a_gpus_kernel_takes_what_it_is_given(dtype, with_bias):
 def test_what_a_gpus_kernel_does_not_take_is_computed_by_matrices(device, dtype, channels):
     with FakeTensorMode():
         q = torch.empty(1, 1, 5, channels, dtype=dtype, device=device)
-        assert choose_kernel(q, q, None) is attend_part_by_matrices
+        assert choose_kernel(q, q, None) is attend_part_by_matmul
 
 
 @pytest.fixture
 def asked_anew():
     """Whether a GPU has the kernel is asked once, and not kept from here."""
-    has_cuda_kernel.cache_clear()
+    has_efficient.cache_clear()
     has_flash.cache_clear()
     yield
-    has_cuda_kernel.cache_clear()
+    has_efficient.cache_clear()
     has_flash.cache_clear()
 
 
 @pytest.mark.parametrize(
     ("capability", "dtype", "kernel"),
     [
-        ((7, 5), torch.bfloat16, attend_part_by_matrices),
-        ((7, 5), torch.float16, attend_part_on_cuda),
-        ((7, 5), torch.float32, attend_part_on_cuda),
-        ((8, 0), torch.bfloat16, attend_part_on_cuda),
-        ((12, 0), torch.bfloat16, attend_part_on_cuda),
+        ((7, 5), torch.bfloat16, attend_part_by_matmul),
+        ((7, 5), torch.float16, attend_part_by_efficient),
+        ((7, 5), torch.float32, attend_part_by_efficient),
+        ((8, 0), torch.bfloat16, attend_part_by_efficient),
+        ((12, 0), torch.bfloat16, attend_part_by_efficient),
     ],
 )
 def test_an_old_gpu_has_no_kernel_for_bfloat16(capability, dtype, kernel, asked_anew, monkeypatch):
@@ -101,7 +101,7 @@ def test_an_old_gpu_has_no_kernel_for_bfloat16(capability, dtype, kernel, asked_
 
 
 @pytest.mark.parametrize(
-    ("has_kernel", "kernel"), [(True, attend_part_on_cuda), (False, attend_part_by_matrices)]
+    ("has_kernel", "kernel"), [(True, attend_part_by_efficient), (False, attend_part_by_matmul)]
 )
 def test_pytorch_is_asked_whether_an_amd_gpu_has_the_kernel(
     has_kernel, kernel, asked_anew, monkeypatch
@@ -123,7 +123,7 @@ def some_gpu(asked_anew, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("has_kernel", "kernel"), [(True, attend_part_by_flash), (False, attend_part_on_cuda)]
+    ("has_kernel", "kernel"), [(True, attend_part_by_flash), (False, attend_part_by_efficient)]
 )
 def test_pytorch_is_asked_whether_a_gpu_has_flash_attention(
     has_kernel, kernel, some_gpu, monkeypatch
@@ -138,7 +138,7 @@ def test_values_of_another_size_than_keys_are_not_for_flash_attention(some_gpu, 
     monkeypatch.setattr(torch.backends.cuda, "can_use_flash_attention", lambda params: True)
     with FakeTensorMode():
         q, v = (torch.empty(1, 1, 5, n, dtype=torch.float16, device="cuda") for n in (64, 32))
-        assert choose_kernel(q, v, None) is attend_part_on_cuda
+        assert choose_kernel(q, v, None) is attend_part_by_efficient
 
 
 @pytest.mark.parametrize("arguments", [6, 7])

@@ -220,7 +220,7 @@ def test_several_heads_of_queries_share_a_head_of_keys(key_heads):
 def test_how_many_heads_are_computed_together_changes_nothing(
     share, together, key_heads, monkeypatch
 ):
-    monkeypatch.setitem(window_attention.SHARES, "cpu", share)
+    monkeypatch.setitem(window_attention.MOST_COPIED_BY_DEVICE, "cpu", share)
     plan = make_plan(TokenGrid(20, 16), 3, 2)
     assert len(window_attention.choose_heads(plan.geometry, 12)[0]) == together
     q, k, v = make_tensors(plan, images=2, heads=12, key_heads=key_heads)

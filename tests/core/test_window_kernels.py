@@ -58,7 +58,7 @@ def test_all_pairs_are_computed_by_the_fastest_kernel(grid, dtype, read_keys):
 @pytest.fixture
 def amd(monkeypatch):
     """As on a GPU of AMD's: ``amd(change)`` changes the lse that its kernel gives."""
-    asked = partial.has_cuda_kernel, partial.has_flash, partial.find_lse_unit
+    asked = partial.has_efficient, partial.has_flash, partial.find_lse_unit
     monkeypatch.setattr(torch.version, "hip", "6.4")
     monkeypatch.setattr(torch.backends.cuda, "SDPAParams", lambda *call: call)
     monkeypatch.setattr(torch.backends.cuda, "can_use_efficient_attention", lambda call: True)
@@ -97,4 +97,4 @@ def test_an_amd_gpu_gives_a_log_of_either_base_or_its_kernel_is_not_taken(change
     with OtherDevice():
         found = attend_stream(stream, DEVICE, [GpuTensor(each) for each in tensors])
     torch.testing.assert_close(found.held, expected, rtol=0, atol=1e-5)
-    assert partial.has_cuda_kernel(DEVICE, torch.float32) == is_known
+    assert partial.has_efficient(DEVICE, torch.float32) == is_known

@@ -69,7 +69,7 @@ def find_error_of_all_tokens(name, dtype):
 
 
 def choose_matrices(q, v, bias):
-    return attention_kernels.attend_part_by_matrices
+    return attention_kernels.attend_part_by_matmul
 
 
 @pytest.fixture(scope="module")

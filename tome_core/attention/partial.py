@@ -63,10 +63,10 @@ def choose_kernel(q: Tensor, v: Tensor, bias: Tensor | None) -> Kernel:
         return attend_part_on_cpu
     aligned = q.shape[3] % ALIGNMENT == 0 == v.shape[3] % ALIGNMENT
     if not aligned or q.device.type != "cuda":
-        return attend_part_by_matrices
+        return attend_part_by_matmul
     if bias is None and q.shape[3] == v.shape[3] and has_flash(q.device, q.dtype, q.shape[3]):
         return attend_part_by_flash
-    return attend_part_on_cuda if has_cuda_kernel(q.device, q.dtype) else attend_part_by_matrices
+    return attend_part_by_efficient if has_efficient(q.device, q.dtype) else attend_part_by_matmul
 
 
 @lru_cache(maxsize=32)
@@ -87,8 +87,8 @@ def has_flash(device: torch.device, dtype: torch.dtype, channels: int) -> bool:
 
 @lru_cache(maxsize=32)
 @apart_from_block()
-def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether a GPU has the kernel that ``attend_part_on_cuda`` calls, for tensors of this type.
+def has_efficient(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether a GPU has PyTorch's memory-efficient kernel, for tensors of this type.
 
     AMD's GPUs are "cuda" too. Only some of them have the kernel, and not in every build of
     PyTorch, so PyTorch itself is asked. It answers from what a tensor is like, not from its values.
@@ -109,8 +109,8 @@ def has_cuda_kernel(device: torch.device, dtype: torch.dtype) -> bool:
 @lru_cache(maxsize=32)
 @apart_from_block()
 def find_lse_unit(device: torch.device, dtype: torch.dtype) -> float:
-    """What the lse of the kernel that ``attend_part_on_cuda`` calls is to be multiplied by; 0 where
-    it is no log of the scores' sum.
+    """What the lse of the memory-efficient kernel is to be multiplied by; 0 where it is no log of
+    the scores' sum.
 
     On AMD's GPUs it is a log of base 2 until PyTorch 2.8, and a natural one with AOTriton 0.11
     (pull request 108 of ROCm/aotriton); before PyTorch 2.6 it has other sides, too. So it is asked
@@ -137,7 +137,7 @@ def _describe(device: torch.device, dtype: torch.dtype, channels: int) -> Any:
         return torch.backends.cuda.SDPAParams(*call)  # type: ignore[call-arg]
 
 
-def attend_part_by_matrices(
+def attend_part_by_matmul(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> PartialOutput:
     """As ``attend_part`` on any device, with up to ``MOST_SCORES`` in memory, in float32.
@@ -147,7 +147,7 @@ def attend_part_by_matrices(
     images, heads, queries, _ = q.shape
     at_once = max(1, MOST_SCORES // (heads * k.shape[2]))  # queries, each with all keys and heads
     if images * queries <= at_once:
-        return _attend_by_matrices(q, k, v, bias, scale)
+        return _attend_by_matmul(q, k, v, bias, scale)
     if bias is not None:
         bias = bias.expand(images, -1, queries, -1)
     out, lse = v.new_empty(*q.shape[:3], v.shape[3]), q.new_empty(q.shape[:3], dtype=torch.float32)
@@ -157,11 +157,11 @@ def attend_part_by_matrices(
         for first in range(0, queries, size):
             part = some, slice(None), slice(first, first + size)
             of_part = None if bias is None else bias[part]
-            out[part], lse[part] = _attend_by_matrices(q[part], k[some], v[some], of_part, scale)
+            out[part], lse[part] = _attend_by_matmul(q[part], k[some], v[some], of_part, scale)
     return out, lse
 
 
-def _attend_by_matrices(
+def _attend_by_matmul(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> PartialOutput:
     scores = (q.float() * scale) @ k.float().mT
@@ -183,15 +183,18 @@ def attend_part_on_cpu(
 def attend_part_by_flash(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> PartialOutput:
-    """FlashAttention 2, two to three times as fast as ``attend_part_on_cuda``; takes no bias."""
+    """FlashAttention 2. It takes no bias, and is two to three times as fast as the memory-efficient
+    kernel.
+    """
     assert bias is None
     out, lse, *_ = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, scale=scale)
     return out, lse
 
 
-def attend_part_on_cuda(
+def attend_part_by_efficient(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
 ) -> PartialOutput:
+    """By PyTorch's memory-efficient kernel."""
     if bias is not None:
         bias = _align(_fit(bias, q.dtype)).expand(*q.shape[:3], -1)
     out, lse, _, _ = torch.ops.aten._scaled_dot_product_efficient_attention(

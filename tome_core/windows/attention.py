@@ -9,11 +9,11 @@ from ..tokens import divide_heads, lay_in_rows, make_output
 from .heads import Heads
 from .plan import WindowGeometry, WindowPlan
 
-SHARE, SHARES = 3.0, {"cpu": 0.0}
-"""So much may be copied at a time, in multiples of all queries; ``SHARES`` has it by device. As
-many heads are computed together as fit into this, and at least one. With more heads at a time a GPU
-starts fewer kernels, and blocks then need at most 1.05 times the memory of unpatched ones. A
-processor is faster with one head, see docs/tried.md."""
+MOST_COPIED, MOST_COPIED_BY_DEVICE = 3.0, {"cpu": 0.0}
+"""Copies in memory at a time, in multiples of all queries. 0: one head at a time. As many heads are
+computed together as fit into this. With more heads at a time a GPU starts fewer kernels, and blocks
+then need at most 1.05 times the memory of unpatched ones. A CPU is faster with one head, see
+docs/tried.md."""
 
 
 def attend(
@@ -66,5 +66,5 @@ def choose_heads(geometry: WindowGeometry, heads: int) -> list[range]:
         2 * layout.rows * layout.keys + (number + 3) * tokens
         for number, layout in enumerate(geometry.of_picture)
     )
-    share = SHARES.get(geometry.queries.device.type, SHARE)
-    return divide_heads(heads, max(of_sets), share * heads * geometry.stream.length)
+    copied = MOST_COPIED_BY_DEVICE.get(geometry.queries.device.type, MOST_COPIED)
+    return divide_heads(heads, max(of_sets), copied * heads * geometry.stream.length)
