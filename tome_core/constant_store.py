@@ -92,8 +92,7 @@ class ConstantStore:
         with self._lock:
             contents = self._contents
             if found := contents.values.get(key):
-                known: R = found.value
-                return known
+                return found.value
             if self._starts or sum(storages.values()) <= self.most_bytes:
                 contents.add(key, Kept(value, storages, next(self._turns)))
             while contents.bytes > self.most_bytes or len(contents.values) > self.most_values:

@@ -63,8 +63,7 @@ def constant(make: Callable[P, R]) -> Callable[P, R]:
         key = (make, args, *kwargs.items())
         kept = STORE.find(key)
         if kept is not None:
-            known: R = kept.value
-            return known
+            return kept.value
         if _is_capturing():
             return compute(*args, **kwargs)  # only a replay computes it
         with apart_from_block():

@@ -20,8 +20,7 @@ def attend_weighed(q: Tensor, k: Tensor, v: Tensor, sizes: Tensor, scale: float)
     Returns (B, H, Nq, D).
     """
     if faster := find_form("attention.attend_weighed", q.device, q, k, v, sizes, scale):
-        out: Tensor = faster(q, k, v, sizes, scale)
-        return out
+        return faster(q, k, v, sizes, scale)
     return attend_weighed_densely(q, k, v, sizes, scale)
 
 

@@ -37,8 +37,7 @@ def match_local(metric: Tensor, grid: TokenGrid, dst: Destinations, merged: int)
         merged: R, at most so many src tokens are merged.
     """
     if faster := find_form("merging.match_local", metric.device, metric, grid, dst, merged):
-        plan: SlotPlan = faster(metric, grid, dst, merged)
-        return plan
+        return faster(metric, grid, dst, merged)
     return match_in_tiles(metric, grid, dst, merged)
 
 

@@ -30,8 +30,7 @@ def attend(
     Returns (B, H, L, D).
     """
     if faster := find_form("windows.attend", q.device, plan, q, k, v, mask, scale):
-        out: Tensor = faster(plan, q, k, v, mask, scale)
-        return out
+        return faster(plan, q, k, v, mask, scale)
     return attend_by_sets(plan, q, k, v, mask, scale)
 
 
