@@ -85,14 +85,14 @@ class LayerPlan:
     cross_attention: SlotPlan | None = None
     mlp: SlotPlan | None = None
 
-    def reduce_inputs(self, n: Tensor, context: Tensor, value: Tensor) -> Inputs:
+    def reduce_inputs(self, x: Tensor, context: Tensor, value: Tensor) -> Inputs:
         """What the projections of a layer get; each tensor is reduced once. Each (B, N, C).
 
         Returns the inputs of the queries (B or B·G, Nq, C), keys and values (B or B·G, Nk, C).
         """
-        queries = self.queries.merge(n) if self.queries else n
+        queries = self.queries.merge(x) if self.queries else x
         if self.keys:
-            same = value is n and self.keys is self.queries
+            same = value is x and self.keys is self.queries
             values = queries if same else self.keys.merge(value)
             if self.sizes is not None:
                 # Not a mean: it is less like any of its tokens, so attention to it is flatter.
@@ -125,12 +125,16 @@ def join_plans(plans: Plans, layer: Layer, weighed: bool, seed: int) -> LayerPla
     weighed: keys count as many tokens as they stand for. seed: of the settings that reduce keys.
     """
     queries, keys = plans.get("queries"), plans.get("keys and values")
-    of_block = plans.get("queries of cross-attention"), plans.get("tokens of the MLP")
+    cross_attention, mlp = plans.get("queries of cross-attention"), plans.get("tokens of the MLP")
     if isinstance(keys, WindowPlan):
-        return LayerPlan(None, None, None, None, keys, *of_block)
-    sizes = keys.sizes if keys and weighed else None
+        return LayerPlan(window=keys, cross_attention=cross_attention, mlp=mlp)
     return LayerPlan(
-        queries, keys, sizes, _make_groups(queries, keys, layer, seed), None, *of_block
+        queries=queries,
+        keys=keys,
+        sizes=keys.sizes if keys and weighed else None,
+        groups=_make_groups(queries, keys, layer, seed),
+        cross_attention=cross_attention,
+        mlp=mlp,
     )
 
 
