@@ -17,7 +17,10 @@ R = TypeVar("R")
 
 @dataclass(eq=False)
 class Kept:
-    """storages: the bytes of each, of the value and of what it was made of. used: when, at last."""
+    """A value of the store.
+
+    storages: the bytes of each storage of the value and of its key. used: the turn of its last use.
+    """
 
     value: Any
     storages: dict[int, int]
@@ -55,7 +58,7 @@ class ConstantStore:
     """Keeps values by what they were made of. The least recently used leave first.
 
     What the last calls of a model used stays, however large it is: it would be made again in every
-    layer. Who has a value goes on with it after it has left. Several threads may use the store at
+    layer. A caller can go on using a value that was removed. Several threads may use the store at
     once.
 
     most_bytes: of all tensors in it. most_values: many values hold no tensor. calls: so many last

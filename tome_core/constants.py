@@ -32,7 +32,7 @@ _thread = local()
 
 @contextmanager
 def apart_from_block() -> Iterator[None]:
-    """What is made or freed within is not of the block that runs: it outlives it, or comes once.
+    """Code inside makes or frees tensors that do not belong to the block that is running.
 
     ComfyUI may record what a block allocates and expect the same of the next block. A pause of its
     record cannot hold another one, so this enters them once, however deep constants are nested.

@@ -24,8 +24,7 @@ def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
     if x.ndim == 4 and x.shape[1] > 1 and x.stride()[1::2] == (x.shape[3], 1):
         return split_heads(take_tokens(join_heads(x), numbers), x.shape[1])
     if x.ndim == 3:
-        # Rows of one matrix are copied faster than rows that each image has at the same place, on a
-        # processor twice as fast.
+        # index_select on one (B·N, C) matrix is faster than gather; on a CPU it takes half as long.
         rows = number_rows(numbers.expand(len(x), -1), x.shape[1])
         return x.flatten(0, 1).index_select(0, rows).unflatten(0, (len(x), numbers.shape[1]))
     if len(numbers) == 1:
@@ -37,9 +36,9 @@ def take_tokens(x: Tensor, numbers: Tensor) -> Tensor:
 def take_for_groups(x: Tensor, numbers: Tensor) -> Tensor:
     """The tokens of each query group, the same numbers for all images.
 
-    x: (B, ..., N, C). numbers: (G, n) int64, which the caller keeps for later calls: so is what is
-    computed of them alone. Returns (B·G, ..., n, C): group g of image b is row b·G + g. Heads stay
-    together as in ``take_tokens``.
+    x: (B, ..., N, C). numbers: (G, n) int64; the caller keeps this tensor, because the rows
+    computed from it are cached under it. Returns (B·G, ..., n, C): group g of image b is row
+    b·G + g. Heads stay together as in ``take_tokens``.
     """
     if x.ndim == 3:
         rows = _number_rows_of_groups(numbers, len(x), x.shape[1])

@@ -17,10 +17,10 @@ from ..tokens import join_heads, number_between, number_rows, split_heads, take_
 class SlotPlan(ABC):
     """Token n of image b goes to slot ``assign[b, n]``; every slot holds at least one token.
 
-    A ``Plan`` with a way back: it also serves queries and the tokens of the MLP. Slots with
-    neighbouring numbers are seldom neighbours in the picture, so query groups are blocks of slots.
-    A token that is merged elsewhere moves few slots to another block: else rounding would change
-    the keys of many queries.
+    It has a way back, so it also serves queries and the tokens of the MLP. Slots are numbered along
+    one fixed random order of the tokens. So a block of slots is a random query group. If rounding
+    changes which token is merged, later slots move by one, and few queries change their group.
+    ``MergePlan`` is the form in PyTorch; a kernel may bring its own.
 
     assign: (B, N) int64 in [0, M). Seen as (B, H, W) it is the token map.
     rows: (B·N,) int64, the same slots counted through the whole batch.

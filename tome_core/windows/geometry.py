@@ -21,9 +21,10 @@ Reach = Literal["in", "out", "all"]
 class TiledAxis:
     """Frames, rows or columns of a grid.
 
-    The axis is a ring: after the last token comes the first. So all boxes have one size, no key is
-    read twice, and the keys out of a box follow each other like those in it. A last tile that
-    reaches over the end holds the first queries once more.
+    The axis is a ring. Sliding tile attention moves a box at the border back into the picture
+    instead; here it goes on at the other end. So all boxes have one size, no key is read twice, and
+    the keys out of a box follow each other like those in it. A last tile that reaches over the end
+    holds the first queries once more.
 
     Args:
         length: tokens along the axis.
@@ -45,6 +46,7 @@ class TiledAxis:
         """
         box = min(side, ceil(length / 2))
         tile = max(1, box - 2 * ceil(box / 6))
+        # Rounded first, so that 2.9999... is 3.
         longer = int(round(times * tile, 1))
         if longer > tile and box + longer - tile <= length / 2:
             tile, box = longer, box + longer - tile

@@ -59,7 +59,7 @@ class Heads:
         return out.flatten(2, 5).index_select(2, geometry.places)
 
     def _attend_merged(self, merged: MergedQueries, rows: Tensor) -> PartialOutput:
-        """Attention of the queries that remain to all far keys, for each query of the picture.
+        """Attention of the queries that are kept to all far keys, for each query of the picture.
 
         rows: (B, h, T·Y·X·Q, D). Returns (B, h, T, Y, X, Q, D), and their lse.
         """

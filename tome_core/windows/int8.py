@@ -41,8 +41,8 @@ def attend_in_int8(
 ) -> Tensor:
     """As ``attend``, with queries and keys rounded, and all else in single precision.
 
-    What the mean of the keys adds to all scores of a query is a channel more. It matters only where
-    merged queries read some of the keys in place of others.
+    Keys are rounded after their mean is subtracted. One more channel adds q·mean back: softmax
+    ignores it, except where merged queries read the far keys and each query its own near keys.
     """
     repeats = q.shape[1] // k.shape[1]
     mean = average_keys(k)
