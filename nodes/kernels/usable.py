@@ -85,10 +85,7 @@ def _try_once(
 @lru_cache(maxsize=64)
 def _announce(kernel: str, *_: torch.device | torch.dtype | int | str) -> None:
     """Once for equal arguments: while memory is short, every attention call tries the kernel."""
-    logger.info(
-        "Token Merge: trying our kernel %r. It may take some seconds, once.",
-        kernel,
-    )
+    logger.info("Token Merge: trying our kernel %r. It may take some seconds, once.", kernel)
 
 
 def _name_old_triton() -> str:

@@ -9,6 +9,8 @@ import comfyui_version
 import pytest
 
 VERSION: str = comfyui_version.__version__
+EARLIER_SOUND = ("0.20.1", "earlier sound in LTX-2")
+"""Before this version LTX-2 knows no other sound before its own."""
 
 
 class KnownModels:

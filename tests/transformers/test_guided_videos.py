@@ -12,14 +12,18 @@ import pytest
 import torch
 from comfy_extras.nodes_lt import LTXVAddGuide
 from support.attention_record import AttentionRecord
-from support.comfyui_version import leave_out_before, needs_comfyui, needs_comfyui_before
+from support.comfyui_version import (
+    EARLIER_SOUND,
+    leave_out_before,
+    needs_comfyui,
+    needs_comfyui_before,
+)
 from support.small_models import UNGUIDED_VIDEOS, UNREACHED, VIDEOS, SampleRequest
 from support.token_places import find_places
 
 FAMILIES = {family.name: family for family in (*VIDEOS, *UNREACHED)}
 RUN = SampleRequest(steps=1)
 VIDEO = 3 * 6 * 8
-EARLIER_SOUND = ("0.20.1", "earlier sound in LTX-2")
 
 
 @pytest.fixture(params=["merge", "downsample"])

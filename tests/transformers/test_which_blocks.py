@@ -12,7 +12,7 @@ import torch
 from comfy_extras.nodes_slg import SkipLayerGuidanceDiT
 from interplay.other import run_node
 from support.attention_record import AttentionRecord
-from support.comfyui_version import leave_out_before, needs_comfyui
+from support.comfyui_version import EARLIER_SOUND, leave_out_before, needs_comfyui
 from support.small_models import IMAGES, UNREACHED, VIDEOS, SampleRequest, each
 
 REACHED = (*IMAGES, *VIDEOS)
@@ -86,7 +86,7 @@ def test_blocks_behind_one_that_is_left_out_keep_the_keys_that_they_have_else(
     These models do not tell which block is running.
     """
     if name.startswith("LTX-2"):
-        leave_out_before("0.20.1", "earlier sound in LTX-2")
+        leave_out_before(*EARLIER_SOUND)
     (family,) = (family for family in (*REACHED, VOICE_ALONE) if family.name == name)
     model = token_downsample(family.build(), method="stratified", local_window="off")
     numbers = ", ".join(map(str, left_out))
