@@ -9,7 +9,7 @@ const EARLIER = "Earlier run: ";
 const END = "  "; // no other pack's texts end so
 const SETTLED = END + " "; // a text that no run makes old, only other inputs
 const queued = new WeakMap(); // what each node was given in the last prompt
-const said = new WeakMap(); // the last text of each node, as in the event that brought it
+const said = new WeakMap(); // the text of each node, as in the event that brought it or marked
 const given = ({ mode, inputs, widgets }) => JSON.stringify([
     mode,
     inputs?.map(({ link }) => link),
@@ -26,10 +26,15 @@ function forEachNode(change) {
             change(node, findText(node));
 }
 
+function write(node, text, value) {
+    text.value = value;
+    if (said.has(node)) said.get(node).text = value;
+}
+
 function mark(isOld) {
     forEachNode((node, text) => {
         if (isOld(node) && text?.value && !text.value.startsWith(EARLIER))
-            text.value = EARLIER + text.value;
+            write(node, text, EARLIER + text.value);
     });
 }
 
@@ -44,17 +49,15 @@ api.addEventListener("execution_cached", ({ detail: { nodes } }) => {
     const cached = new Set(nodes.map(numberInGraph));
     forEachNode((node, text) => {
         if (cached.has(`${node.id}`) && text?.value?.endsWith(SETTLED))
-            text.value = text.value.replace(EARLIER, "");
+            write(node, text, text.value.replace(EARLIER, ""));
     });
 });
 
 // Pages since 1.54 take all texts off the nodes when a run ends. Ours say how it went.
 function restore() {
     forEachNode((node, text) => {
-        const detail = said.get(node);
-        if (detail && text) detail.text = text.value; // it may be marked
-        else if (detail && node.graph === app.canvas?.graph)
-            api.dispatchEvent(new CustomEvent("progress_text", { detail }));
+        if (!text && said.has(node) && node.graph === app.canvas?.graph)
+            api.dispatchEvent(new CustomEvent("progress_text", { detail: said.get(node) }));
     });
 }
 

@@ -88,6 +88,14 @@ def test_text_is_marked_as_earlier_where_a_prompt_is_refused(page_with_text):
     wait_until_earlier(page_with_text)
 
 
+def test_a_run_that_fails_at_once_leaves_the_earlier_text_marked(classic_page):
+    """The text is taken away when the run ends, as pages since 1.54 do."""
+    classic_page.open(graphs.sample_with("TokenDownsample"))
+    classic_page.run()
+    classic_page.browser.execute_script(scripts.FAIL_AT_ONCE, "11")
+    wait_until_earlier(classic_page)
+
+
 def test_the_text_of_a_new_run_is_not_marked(page_with_text):
     page_with_text.set("4", seed=next(graphs.SEEDS))
     page_with_text.run()

@@ -53,6 +53,12 @@ REPEAT_AT_ONCE = """
     };
 """
 
+FAIL_AT_ONCE = """
+    const node = app.canvas.graph.getNodeById(arguments[0]), detail = {prompt_id: 'failed'};
+    app.api.dispatchEvent(new CustomEvent('execution_start', {detail}));
+    node.removeWidget(node.widgets.find(({name}) => name === '$$node-text-preview'));
+"""
+
 SET = """
     const [id, values] = args, {widgets} = app.canvas.graph.getNodeById(id);
     for (const name in values) widgets.find((each) => each.name === name).value = values[name];
