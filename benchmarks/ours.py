@@ -26,9 +26,16 @@ def apply(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
     return node.execute(model, **{widget.id: widget.default for widget in widgets} | inputs).args[0]
 
 
+def apply_in_all_steps(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
+    """The same, but early steps are reduced too, as any call of the model then is."""
+    return apply(node_id, model, **{"exact_early_steps": False} | inputs)
+
+
 def token_merge(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
-    return apply("TokenMergeAdvanced", model, ratio=setting.ratio, target=setting.target, **inputs)
+    chosen = {"ratio": setting.ratio, "target": setting.target} | inputs
+    return apply_in_all_steps("TokenMergeAdvanced", model, **chosen)
 
 
 def token_downsample(model: ModelPatcher, setting: Setting, **inputs: Any) -> ModelPatcher:
-    return apply("TokenDownsampleAdvanced", model, factor=float(setting.factor), **inputs)
+    factor = float(setting.factor)
+    return apply_in_all_steps("TokenDownsampleAdvanced", model, factor=factor, **inputs)

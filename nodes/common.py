@@ -10,7 +10,7 @@ from comfy_api.latest import io
 from typing_extensions import override
 
 from ..tome_core.checks import check_choice
-from ..tome_core.schedule import PercentRange
+from ..tome_core.schedule import EARLY, PercentRange
 from ..tome_core.settings import MAX_SEED, MAX_TOKENS, Settings
 from .hooks.attach import attach
 from .hooks.run.node_text import find_node_id
@@ -127,7 +127,7 @@ def percent_inputs(what: str) -> list[io.Input]:
             max=1.0,
             step=0.001,
             tooltip=f"Where in the sampling schedule {what} starts. Above 0, the first steps run "
-            "on the original model. The first steps decide what the picture shows.",
+            "on the original model. See also exact_early_steps.",
         ),
         io.Float.Input(
             "end_percent",
@@ -139,6 +139,17 @@ def percent_inputs(what: str) -> list[io.Input]:
             "the original model.",
         ),
     ]
+
+
+def exact_early_steps() -> io.Input:
+    """Whether the steps that decide the picture stay exact."""
+    return io.Boolean.Input(
+        "exact_early_steps",
+        default=Settings.exact_early_steps,
+        tooltip=f"Transformers: the first {EARLY:.0%} of the sampling schedule run on the original "
+        "model. They decide what the picture shows, and most of the difference would come from "
+        "them. Off: faster, with a larger difference.",
+    )
 
 
 def max_tokens(limit: str) -> io.Input:

@@ -10,6 +10,7 @@ from typing_extensions import override
 from ..tome_core.downsampling.settings import MAX_FACTOR, METHODS, MIN_FACTOR, DownsampleSettings
 from .common import (
     ReductionNode,
+    exact_early_steps,
     local_window,
     max_tokens,
     model_input,
@@ -61,6 +62,7 @@ def list_inputs() -> list[io.Input]:
             "pictures, with 12, a factor above 5 reads as many as 5), and about 1 of 16 keys "
             "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
         ),
+        exact_early_steps(),
         *percent_inputs("downsampling"),
         max_tokens(
             "Where the factors would keep more keys and values than this in a layer they act on, "
@@ -102,14 +104,7 @@ class TokenDownsample(ReductionNode):
             "Makes a model faster: attention reads its keys and values from a smaller "
             "grid, while every token keeps its own query (ToDo).",
             ALIASES,
-            pick(
-                list_inputs(),
-                "model",
-                "factor",
-                "local_window",
-                "start_percent",
-                "end_percent",
-            ),
+            pick(list_inputs(), "model", "factor", "local_window", "exact_early_steps"),
         )
 
 

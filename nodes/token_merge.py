@@ -15,6 +15,7 @@ from ..tome_core.merging.settings import (
 from .common import (
     CHOICES,
     ReductionNode,
+    exact_early_steps,
     local_window,
     max_tokens,
     model_input,
@@ -60,6 +61,7 @@ def list_inputs() -> list[io.Input]:
             "ToMe for SD does. keys and values: every token keeps its own query. queries: every "
             "token can still be attended to.",
         ),
+        exact_early_steps(),
         *percent_inputs("merging"),
         _stride("stride_x", "Width"),
         _stride("stride_y", "Height"),
@@ -130,7 +132,7 @@ class TokenMerge(ReductionNode):
             "Makes a model faster: merges similar tokens before attention, lets them read fewer "
             "keys and values, and copies the result back to each of them (ToMe).",
             ALIASES,
-            pick(list_inputs(), "model", "ratio", "start_percent", "end_percent"),
+            pick(list_inputs(), "model", "ratio", "exact_early_steps"),
         )
 
 

@@ -181,10 +181,12 @@ def same_random_numbers() -> None:
 
 @pytest.fixture(scope="session")
 def token_merge() -> Callable[..., ModelPatcher]:
-    """The node Token Merge (Advanced) with its defaults, except what the test names."""
+    """The node Token Merge (Advanced) with its defaults, except what the test names, and in all
+    steps: most tests have few.
+    """
     from benchmarks import ours
 
-    return partial(ours.apply, "TokenMergeAdvanced")
+    return partial(ours.apply_in_all_steps, "TokenMergeAdvanced")
 
 
 @pytest.fixture(scope="session")
@@ -195,7 +197,7 @@ def tome(token_merge: Callable[..., ModelPatcher]) -> Callable[..., ModelPatcher
 
 @pytest.fixture(scope="session")
 def token_downsample() -> Callable[..., ModelPatcher]:
-    """The node Token Downsample (Advanced) with its defaults, except what the test names."""
+    """The same of Token Downsample (Advanced)."""
     from benchmarks import ours
 
-    return partial(ours.apply, "TokenDownsampleAdvanced")
+    return partial(ours.apply_in_all_steps, "TokenDownsampleAdvanced")

@@ -10,6 +10,11 @@ from itertools import pairwise
 
 from .checks import check_number
 
+EARLY = 0.2
+"""So much of the schedule decides what a transformer's picture shows. Nearly all of the error of
+reduced tokens comes from these steps (docs/quality.md), and methods of sparse attention leave as
+many of them dense (Sol-Attn, arXiv 2607.24027)."""
+
 LONG_STEP = 2.5
 """With 4, 8 and 20 steps, ComfyUI's "normal", "ddim_uniform", "kl_optimal" and "linear_quadratic"
 have long steps, mostly the last one before the noise ends. Steps of its other schedules are at most

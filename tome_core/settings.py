@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
@@ -32,6 +32,8 @@ class Settings(ABC):
         local_window: side, in tokens, of the box around each tile of queries in which all keys
             stay, see windows/plan.py; 0: none. None: as is best for the kind of model.
         seed: of all that is drawn.
+        exact_early_steps: true: they do not act where the picture is decided, see
+            ``start_after``.
         reduce_small_layers: true: layers are also reduced where this device gains nothing by it.
 
     Raises ValueError naming the input, its value and what is accepted.
@@ -42,6 +44,7 @@ class Settings(ABC):
     proportional_attention: bool = True
     local_window: int | None = None
     seed: int = 0
+    exact_early_steps: bool = True
     reduce_small_layers: bool = False
 
     node_name: ClassVar[str]
@@ -55,9 +58,26 @@ class Settings(ABC):
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_whole("max_tokens", self.max_tokens, 0, MAX_TOKENS)
         check_flag("proportional_attention", self.proportional_attention)
+        check_flag("exact_early_steps", self.exact_early_steps)
         check_flag("reduce_small_layers", self.reduce_small_layers)
         if self.local_window is not None:
             check_whole("local_window", self.local_window, 0, MAX_WINDOW)
+
+    def start_after(self, early: float) -> Settings:
+        """The same, which do not act before this part of the schedule if early steps stay exact.
+
+        early: 0 for a kind of model that has no such part.
+
+        Raises ValueError where they would act in no step.
+        """
+        asked = self.percent_range
+        if not self.exact_early_steps or asked.start >= early:
+            return self
+        if asked.end <= early:
+            raise ValueError(
+                f"end_percent is {asked.end}, expected more than {early}, or exact_early_steps off"
+            )
+        return replace(self, percent_range=PercentRange(early, asked.end))
 
     @property
     @abstractmethod

@@ -1,7 +1,8 @@
 """Which setting has the smallest error in a given time.
 
 The time of a call is that of a model at full width and real size (``bench``), the error that of a
-small trained model. What takes a share of the calls takes that share of the time.
+small trained model. What takes a share of the calls takes that share of the time, and early steps
+that stay exact take the unpatched model's time.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from token_merge.tome_core.schedule import EARLY
+
 from .. import intervals, markdown
 from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES
 from ..speed.results import Case
 from ..speed.summary import compare
-from ..speed.windows import WINDOWS_2, WINDOWS_3, WINDOWS_4, WINDOWS_MERGE
+from ..speed.windows import WINDOWS_2, WINDOWS_4, WINDOWS_MERGE
 from .places import RESULTS
 from .regimes import Regime, parse
 from .report import Report, VariantReport
+from .variants import ALL_STEPS
 from .yardsticks import CACHED, SHARES, name_cache, name_share
 
 UNPATCHED = "unpatched"
@@ -25,7 +29,6 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "Token Downsample ×2": (("ours, stratified", DOWNSAMPLE.name), ("ours", DOWNSAMPLE.name)),
     "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE.name),),
     "Token Downsample ×2, window": (("ours", WINDOWS_2.name),),
-    "Token Downsample ×3, window": (("ours", WINDOWS_3.name),),
     "Token Downsample ×4, window": (("ours", WINDOWS_4.name),),
     "Token Downsample ×2, default": (
         ("ours", WINDOWS_2.name),
@@ -44,19 +47,21 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
 """For the name of a variant of pictures, this has the variants and settings under which ``bench``
 has its calls."""
 
-
+EARLY_EXACT = [name for name in OF_CALLS if name.endswith(", window")]
+"""Variants whose early steps stay exact; those in all steps have a name of their own."""
+OF_CALLS |= {f"{name}, {ALL_STEPS}": OF_CALLS[name] for name in EARLY_EXACT}
 NAMES = {
     "Token Downsample ×2, window": "Token Downsample ×2 (the default)",
     "Token Downsample ×2, window, in INT8": "Token Downsample ×2 in INT8",
     "Token Downsample ×2, interleaved": "Token Downsample ×2 (the default)",
-    "Token Downsample ×3, window": "Token Downsample ×3",
     "Token Downsample ×4, window": "Token Downsample ×4",
     "Token Merge 0.2, window": "Token Merge 0.2 (the default)",
     "Token Downsample ×2": "Token Downsample ×2, stratified, no local windows",
     "Token Merge 0.2": "Token Merge 0.2 (the default)",
+    **{f"{name}, {ALL_STEPS}": name.replace("window", ALL_STEPS) for name in EARLY_EXACT},
 }
 """In the documents, where a variant has another name there."""
-LEFT_OUT = {"Token Merge 0.2, no window", "Token Merge 0.5, queries"}
+LEFT_OUT = {"Token Merge 0.5, queries"}
 """Variants that the documents have elsewhere, or that nobody chooses."""
 
 
@@ -130,7 +135,8 @@ SHAPES = (
 @dataclass(frozen=True)
 class Row:
     """time: as a share of the unpatched model's; about as much where a cache decides which calls
-    it leaves out. found: what was measured, by regime. times: how much it was there.
+    it leaves out, and without ``denoise`` where early steps stay exact. found: what was measured,
+    by regime. times: how much it was there.
     """
 
     name: str
@@ -173,11 +179,20 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
             calls = 1.0 if one.calls is None else one.calls
             share = aim / 100 or calls
             name = _name_row(one, share, behind)
-            times[name] = of_calls[computes] * share
+            early = count_early(regime) if one.name in EARLY_EXACT else 0.0
+            time = early + (1 - early) * of_calls[computes]
+            times[name] = max(times.get(name, 0.0), time * share)
             found.setdefault(name, {})[regime] = one
-            taken.setdefault(name, {})[regime] = of_calls[computes] * calls
+            taken.setdefault(name, {})[regime] = time * calls
     rows = [Row(name, times[name], found[name], taken[name]) for name in found if times[name] < 1]
     return sorted(rows, key=lambda row: row.time)
+
+
+def count_early(regime: Regime) -> float:
+    """The share of its steps that lie in the early part of the schedule."""
+    whole = int(regime.steps / regime.denoise)
+    first = whole - regime.steps
+    return sum(step < EARLY * whole for step in range(first, whole)) / regime.steps
 
 
 def time_calls(case: Case) -> dict[str, float]:
@@ -208,7 +223,8 @@ def _name_row(one: VariantReport, share: float, behind: str) -> str:
     if behind == UNPATCHED:
         return f"EasyCache, about {_tell_share(share)} of the calls"
     if behind:
-        return f"EasyCache, about {_tell_share(share)}, behind {behind.removesuffix(', default')}"
+        of_ours = behind.replace("default", ALL_STEPS)
+        return f"EasyCache, about {_tell_share(share)}, behind {of_ours}"
     if one.kind == "yardstick":
         return f"{UNPATCHED}, {_tell_share(share)} of the steps"
     return NAMES.get(one.name, one.name)
@@ -239,7 +255,8 @@ def _tell(row: Row, regime: Regime, rows: Sequence[Row]) -> str:
     if regime not in row.found:
         return ""
     mark = "**" if row.has_smallest_error(regime, rows) else ""
-    at = f" at {_tell_share(row.times[regime])}" if row.name.startswith("EasyCache") else ""
+    time = _tell_share(row.times[regime])
+    at = "" if time == _tell_share(row.time) else f" at {time}"
     return f"{mark}{intervals.mean(row.found[regime].decibels)}{mark}{at}"
 
 

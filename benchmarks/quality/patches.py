@@ -40,21 +40,26 @@ def seedless(patch: Callable[[ModelPatcher], ModelPatcher]) -> Patch:
 
 
 def merge(target: str = MERGE_ALL.target, **inputs: Any) -> Patch:
-    """Token Merge, by default of queries, keys and values. inputs: of the node."""
+    """Token Merge in all steps, by default of queries, keys and values. inputs: of the node."""
     chosen = {"ratio": MERGE_ALL.ratio} | inputs
-    return partial(ours.apply, "TokenMergeAdvanced", target=target, **chosen)
+    return partial(ours.apply_in_all_steps, "TokenMergeAdvanced", target=target, **chosen)
 
 
 def downsample(factor: float, **inputs: Any) -> Patch:
-    """Token Downsample without local windows, drawn for all queries alike. inputs: of the node."""
-    simple = {"method": "stratified", "local_window": "off"}
-    return partial(ours.apply, "TokenDownsampleAdvanced", factor=float(factor), **(simple | inputs))
+    """Token Downsample in all steps, without local windows, drawn for all queries alike. inputs: of
+    the node.
+    """
+    chosen = {"method": "stratified", "local_window": "off"} | inputs
+    return partial(
+        ours.apply_in_all_steps, "TokenDownsampleAdvanced", factor=float(factor), **chosen
+    )
 
 
 def windows(factor: float, **inputs: Any) -> Patch:
-    """Token Downsample with the local windows that transformers have by default."""
+    """Token Downsample as transformers have it by default: local windows, early steps exact."""
     side = str(LOCAL_WINDOW)
-    return downsample(factor, **({"method": "interleaved", "local_window": side} | inputs))
+    default = {"method": "interleaved", "local_window": side, "exact_early_steps": True}
+    return downsample(factor, **(default | inputs))
 
 
 def chain(first: Patch, second: Patch) -> Patch:

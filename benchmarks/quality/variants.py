@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from .. import ours, peers
-from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, RATIO
+from ..settings import DOWNSAMPLE, MERGE_ALL, MERGE_QUERIES, RATIO
 from ..trained.places import DISTILLED, find_kind
 from . import rivals
 from .patches import Patch, PictureVariant, downsample, merge, seedless, windows
@@ -14,7 +14,7 @@ from .yardsticks import list_fewer_steps, list_steps
 
 FINEST = 1
 """The trained UNet has self-attention at full latent resolution."""
-MERGE_BY_DEFAULT: Patch = partial(ours.token_merge, setting=MERGE)
+MERGE_BY_DEFAULT: Patch = partial(ours.apply, "TokenMergeAdvanced")
 
 ON_UNETS: dict[str, Patch] = {
     "Token Downsample ×2": downsample(2),
@@ -30,17 +30,20 @@ PEERS: dict[str, Patch] = {
     "TomePatchModel 0.5": seedless(partial(peers.comfyui_tome, ratio=RATIO)),
 }
 """They know UNets alone."""
+ALL_STEPS = "all steps"
+"""A name ends so where the early steps are reduced too."""
+REDUCED_EARLY = {"exact_early_steps": False}
 BY_DEFAULT = "Token Downsample ×2, window"
-ON_FLUX: dict[str, Patch] = {
+ON_TRANSFORMERS: dict[str, Patch] = {
     BY_DEFAULT: windows(2),
-    "Token Downsample ×3, window": windows(3),
     "Token Downsample ×4, window": windows(4),
-    "Token Downsample ×2": downsample(2),
     "Token Merge 0.2, window": MERGE_BY_DEFAULT,
-    "Token Merge 0.2, no window": partial(ours.token_merge, setting=MERGE, local_window="off"),
+    f"{BY_DEFAULT}, {ALL_STEPS}": windows(2, **REDUCED_EARLY),
+    f"Token Downsample ×4, window, {ALL_STEPS}": windows(4, **REDUCED_EARLY),
+    f"Token Merge 0.2, window, {ALL_STEPS}": partial(MERGE_BY_DEFAULT, **REDUCED_EARLY),
+    "Token Downsample ×2": downsample(2),
     "Token Merge 0.5": merge(),
 }
-ON_WAN = ON_FLUX | {"Token Downsample ×2, half the frames": windows(2, temporal_factor=2.0)}
 
 
 def list_variants(model: str, regime: Regime) -> list[PictureVariant]:
@@ -50,7 +53,7 @@ def list_variants(model: str, regime: Regime) -> list[PictureVariant]:
     """
     steps = list_fewer_steps if model in DISTILLED else list_steps
     kind = find_kind(model)
-    of_ours = {"unet": ON_UNETS, "flux": ON_FLUX, "wan": ON_WAN}[kind]
+    of_ours = ON_UNETS if kind == "unet" else ON_TRANSFORMERS
     of_peers = {"unet": PEERS, "flux": rivals.ON_FLUX, "wan": rivals.ON_WAN}[kind]
     if kind != "unet":
         in_int8 = rivals.put_beside_int8(of_ours[BY_DEFAULT], of_peers)

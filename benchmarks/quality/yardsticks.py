@@ -29,7 +29,7 @@ CACHED: dict[str, Patch] = {
     "": UNPATCHED.patch,
     "Downsample ×2, default": downsample(2, method="interleaved", local_window="auto"),
 }
-"""EasyCache is put behind these. Each has the name that is shown."""
+"""EasyCache is put behind these, in all steps. Each has the name that is shown."""
 
 
 def list_fewer_steps(regime: Regime) -> list[PictureVariant]:

@@ -34,8 +34,8 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
 
     node_id: of the node on the page, None in a script.
 
-    Raises TypeError where ``model`` is no MODEL, ValueError where the settings and those already
-    on the model would reduce the same tokens in the same steps.
+    Raises TypeError where ``model`` is no MODEL, ValueError where the settings would act in no
+    step, or where they and those on the model would reduce the same tokens in the same steps.
     """
     if not isinstance(model, ModelPatcher):
         raise TypeError(f"model is {type(model).__name__}, expected a MODEL")
@@ -53,7 +53,8 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
         attached = Attached(architecture, SettingsStack(architecture.resolutions))
         add_wrappers(clone)
         give_back_with(clone)
-    stack = attached.stack.add(AppliedNode(settings, node_id))
+    acting = settings.start_after(attached.architecture.early)
+    stack = attached.stack.add(AppliedNode(acting, node_id))
     options[KEY] = replace(attached, stack=stack)
     attached.architecture.patch(clone, stack)
     return clone

@@ -14,6 +14,7 @@ from support.fuzzing import SOAK, attempt, fuzzed
 from support.node_cases import KINDS, QUICK_KINDS, applied_inputs, sampling_cases, stacks
 from token_merge.nodes import NODES
 from token_merge.nodes.common import ReductionNode
+from token_merge.tome_core.schedule import EARLY
 from torch import nn
 
 OURS = tuple(node for node in NODES if issubclass(node, ReductionNode))
@@ -27,13 +28,17 @@ def apply_all(nodes, model):
     return model
 
 
+def _acts_in_no_step(exact_early_steps, start_percent=0.0, end_percent=1.0, **_):
+    return end_percent <= max(start_percent, EARLY if exact_early_steps else 0.0)
+
+
 def explain_refusal(error, nodes, case):
     """Why it is right, in a word; it is ours and clear."""
     assert isinstance(error, (ValueError, TypeError))
     assert CLEAR.search(str(error)), error
     if not all(node.is_valid for node in nodes):
         return "a wrong value"
-    if any(node.values["start_percent"] >= node.values["end_percent"] for node in nodes):
+    if any(_acts_in_no_step(**node.values) for node in nodes):
         return "no step in the window"
     assert len(nodes) > 1
     return "two nodes for the same tokens"

@@ -22,6 +22,7 @@ from token_merge.tome_core import DownsampleSettings, MergeSettings
 from token_merge.tome_core.schedule import PercentRange
 
 PAGE = "the page that queued the prompt"
+IN_ALL_STEPS = DownsampleSettings(exact_early_steps=False)
 
 
 class Written(list):
@@ -93,7 +94,7 @@ def triton(written, monkeypatch):
 def test_while_kernels_are_compiled_the_node_says_so_and_then_what_it_did(
     flux, denoise, written, triton, monkeypatch
 ):
-    model = put_on_other_device(attach(flux, DownsampleSettings(), "4"), monkeypatch)
+    model = put_on_other_device(attach(flux, IN_ALL_STEPS, "4"), monkeypatch)
     denoise(model, size=(32, 32), steps=1)
     line = ("4", "Preparing our kernels for this GPU, once: some seconds")
     assert triton.during == [line]
@@ -110,7 +111,7 @@ def test_kernels_that_are_compiled_outside_of_a_run_are_told_nowhere(written, tr
 
 
 def test_two_short_lines_say_what_matters_most(flux, unet, denoise, written):
-    denoise(attach(flux, DownsampleSettings(), "4"), size=(32, 32), steps=1)
+    denoise(attach(flux, IN_ALL_STEPS, "4"), size=(32, 32), steps=1)
     denoise(attach(unet("SD15"), DownsampleSettings(max_tokens=100), "4"))
     denoise(attach(unet("SD15"), DownsampleSettings(factor=1, max_tokens=999), "4"))
     denoise(

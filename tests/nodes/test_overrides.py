@@ -214,7 +214,7 @@ def test_the_attention_that_a_checkpoint_asks_for_computes_what_is_not_reduced(
     blocks = len(model.model.diffusion_model.blocks)
     # Both kinds of attention in the second step, cross-attention alone in the first.
     assert kernel.call_count == 3 * blocks
-    assert len(messages()) == 1
+    assert len(messages()) == 2, "what was reduced, and in which part of the schedule"
 
 
 def test_a_checkpoint_that_asks_for_several_gets_comfyuis_and_the_node_says_so(

@@ -108,7 +108,8 @@ def test_other_batches_change_the_picture_as_little_as_without_our_nodes(differ,
 def test_another_seed_changes_the_picture_by_far_more_than_rounding(name, window):
     """Else the test above could not see keys that were drawn otherwise."""
     models = [
-        ours.apply(DOWNSAMPLE, build_unet(name), seed=seed, local_window=window) for seed in (1, 2)
+        ours.apply_in_all_steps(DOWNSAMPLE, build_unet(name), seed=seed, local_window=window)
+        for seed in (1, 2)
     ]
     assert find_difference(*map(sample, models)) > 100 * ROUNDING
 

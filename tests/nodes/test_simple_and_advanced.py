@@ -33,7 +33,7 @@ def test_the_simple_inputs_are_those_of_the_advanced_node(simple, advanced):
     every = {each.id: each.as_dict() for each in advanced.GET_SCHEMA().inputs}
     few = {each.id: each.as_dict() for each in simple.GET_SCHEMA().inputs}
     assert few.items() <= every.items()
-    assert len(few) <= 5
+    assert len(few) <= 4
 
 
 @PAIRS

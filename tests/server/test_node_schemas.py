@@ -19,6 +19,7 @@ WINDOW = {
     "start_percent": ("FLOAT", {"default": 0.0, **PERCENT}),
     "end_percent": ("FLOAT", {"default": 1.0, **PERCENT}),
 }
+EARLY = {"exact_early_steps": ("BOOLEAN", {"default": True})}
 RATIO = {"ratio": ("FLOAT", {"default": 0.2, "min": 0.0, "max": 0.9})}
 DOWNSAMPLING = {"factor": ("FLOAT", {**FACTOR, "default": 2.0})}
 LOCAL_WINDOW = {
@@ -41,13 +42,14 @@ SMALL_LAYERS = {
     "reduce_small_layers": ("COMBO", {"default": "auto", "options": ["auto", "always"]})
 }
 
-TOKEN_MERGE = {**MODEL, **RATIO, **WINDOW}
-TOKEN_DOWNSAMPLE = {**MODEL, **DOWNSAMPLING, **LOCAL_WINDOW, **WINDOW}
+TOKEN_MERGE = {**MODEL, **RATIO, **EARLY}
+TOKEN_DOWNSAMPLE = {**MODEL, **DOWNSAMPLING, **LOCAL_WINDOW, **EARLY}
 TOKEN_MERGE_ADVANCED = {
     **MODEL,
     **RATIO,
     "max_downsample": ("COMBO", {"default": "auto", "options": ["auto", "1", "2", "4", "8"]}),
     "target": ("COMBO", {"default": TARGETS[0], "options": TARGETS}),
+    **EARLY,
     **WINDOW,
     "stride_x": ("INT", {"default": 2, "min": 1, "max": 8}),
     "stride_y": ("INT", {"default": 2, "min": 1, "max": 8}),
@@ -67,6 +69,7 @@ TOKEN_DOWNSAMPLE_ADVANCED = {
     "factor_level_2": ("FLOAT", FACTOR),
     "method": ("COMBO", {"default": "interleaved", "options": METHODS}),
     **LOCAL_WINDOW,
+    **EARLY,
     **WINDOW,
     **BUDGET,
     "temporal_factor": ("FLOAT", FACTOR),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.prompts import make_prompt
 
 from devtools.client import RunError
 from devtools.graph import SD15, with_values
@@ -13,31 +14,30 @@ from devtools.graph import SD15, with_values
     [
         ("TokenMerge", {"ratio": -0.1}, ["ratio", "-0.1", "0.0"]),
         (
-            "TokenMerge",
+            "TokenMergeAdvanced",
             {"start_percent": 0.6, "end_percent": 0.4},
             ["start_percent", "0.6", "end_percent", "0.4"],
         ),
         (
-            "TokenDownsample",
+            "TokenDownsampleAdvanced",
             {"start_percent": 0.5, "end_percent": 0.5},
             ["start_percent", "0.5", "end_percent"],
         ),
         ("TokenDownsample", {"factor": 0.5}, ["factor", "0.5", "1.0"]),
         ("TokenDownsample", {"local_window": "15"}, ["local_window", "15", "16"]),
-        ("TokenDownsample", {"model": ["3", 0]}, ["model", "MODEL", "LATENT"]),
+        ("TokenDownsample", {"model": ["4", 0]}, ["model", "MODEL", "LATENT"]),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
-def test_is_refused_by_name_value_and_range(node, values, said, client, small_prompt):
-    prompt = with_values(small_prompt(SD15, kinds=(node,)), node, **values)
+def test_is_refused_by_name_value_and_range(node, values, said, client):
+    prompt = with_values(make_prompt(node), node, **values)
     with pytest.raises(RunError) as refusal:
         client.submit(prompt)
     assert [part for part in said if part not in str(refusal.value)] == [], str(refusal.value)
 
 
-def test_a_wrong_percent_window_is_one_error_on_its_two_inputs(client, small_prompt):
-    values = {"start_percent": 0.6, "end_percent": 0.4}
-    prompt = with_values(small_prompt(SD15, kinds=("TokenMerge",)), "TokenMerge", **values)
+def test_a_wrong_percent_window_is_one_error_on_its_two_inputs(client):
+    prompt = make_prompt("TokenMergeAdvanced", start_percent=0.6, end_percent=0.4)
     with pytest.raises(RunError) as refusal:
         client.submit(prompt)
     assert str(refusal.value).count("start_percent is 0.6, expected less than") == 2

@@ -14,9 +14,9 @@ DOWNSAMPLED = "5 layers: 256 tokens, attention reads 64 keys"
 VERDICT = {MERGED: "Reads 20% of the pairs", DOWNSAMPLED: "Reads 25% of the pairs"}
 
 
-def write(details):
+def write(*details):
     """What stands on a node, in one line."""
-    return f"{VERDICT[details]} in 5 of 5 layers {details}"
+    return " ".join([f"{VERDICT[details[0]]} in 5 of 5 layers", *details])
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,14 @@ def test_a_node_says_what_it_did(kind, name, text, client, server):
 
 
 def test_each_node_of_a_chain_says_what_it_did_itself(client):
-    prompt = make_prompt("TokenMerge", steps=2, end_percent=0.4)
-    prompt["8"] = make_prompt("TokenDownsample", start_percent=0.4)["5"]
+    prompt = make_prompt("TokenMergeAdvanced", steps=2, end_percent=0.4)
+    prompt["8"] = make_prompt("TokenDownsampleAdvanced", start_percent=0.4)["5"]
     prompt["8"]["inputs"]["model"] = ["5", 0]
     prompt["6"]["inputs"]["model"] = ["8", 0]
-    assert client.run(prompt).written == {"5": write(MERGED), "8": write(DOWNSAMPLED)}
+    assert client.run(prompt).written == {
+        "5": write(MERGED, "from 0% to 40% of the schedule"),
+        "8": write(DOWNSAMPLED, "from 40% to 100% of the schedule"),
+    }
 
 
 def test_two_nodes_with_the_same_inputs_each_say_it(client):

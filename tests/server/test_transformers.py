@@ -47,13 +47,8 @@ WAN = {
     "out_dim": 16,
 }
 NODES: dict[str, dict[str, Any]] = {
-    "TokenMerge": {"ratio": 0.5, "start_percent": 0.0, "end_percent": 1.0},
-    "TokenDownsample": {
-        "factor": 2.0,
-        "local_window": "off",
-        "start_percent": 0.0,
-        "end_percent": 1.0,
-    },
+    "TokenMerge": {"ratio": 0.5, "exact_early_steps": True},
+    "TokenDownsample": {"factor": 2.0, "local_window": "off", "exact_early_steps": True},
 }
 LATENTS: dict[str, dict[str, Any]] = {
     "flux": {

@@ -14,7 +14,9 @@ MERGE, DOWNSAMPLE = "TokenMergeAdvanced", "TokenDownsampleAdvanced"
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """nodes: of ours, in their order, each with the inputs that are not its defaults."""
+    """nodes: of ours, in their order, each with the inputs that are not its defaults. All act in
+    early steps too.
+    """
 
     name: str
     nodes: tuple[tuple[str, dict[str, Any]], ...]
@@ -25,7 +27,7 @@ class Mode:
     def put_on(self, model: ModelPatcher) -> ModelPatcher:
         """A clone of ``model`` with our nodes."""
         for node_id, inputs in self.nodes:
-            model = ours.apply(node_id, model, **inputs)
+            model = ours.apply_in_all_steps(node_id, model, **inputs)
         return model
 
 

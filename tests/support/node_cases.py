@@ -69,7 +69,7 @@ def applied_inputs(draw: st.DrawFn, nodes: tuple[type[io.ComfyNode], ...]) -> Ap
     most = draw(st.sampled_from([1, 2, 4, len(widgets)]))
     names = draw(st.lists(st.sampled_from([*widgets]), min_size=1, max_size=most, unique=True))
     values.update({name: draw(valid_values(widgets[name])) for name in names})
-    if not draw(RARELY):  # most windows hold some part of the schedule
+    if "start_percent" in values and not draw(RARELY):  # most hold some part of the schedule
         first, last = sorted((values["start_percent"], values["end_percent"]))
         first = draw(st.sampled_from([0.0, 0.0, min(first, 0.3)]))
         values.update(start_percent=first, end_percent=max(last, 0.5))

@@ -82,9 +82,11 @@ class RunReport:
         ]
 
     def list_done(self, settings: Settings) -> list[str]:
-        """The same in full, a line for layers that are reduced alike."""
+        """The same in full, a line for layers that are reduced alike; and in which steps."""
         reduced = self.reduced.get(settings, {}).copy()
-        return [_describe(counts, layers.copy()) for counts, layers in reduced.items()]
+        lines = [_describe(counts, layers.copy()) for counts, layers in reduced.items()]
+        part = settings.percent_range
+        return lines + [f"from {part} of the schedule"] * (bool(lines) and not part.is_whole)
 
     def list_left(self, settings: Settings) -> list[str]:
         """What it left alone, and why."""

@@ -113,6 +113,10 @@ class Architecture(Protocol):
     """What differs between UNets and transformers."""
 
     @property
+    def early(self) -> float:
+        """So much of the schedule decides the picture; 0 where no part does more than another."""
+
+    @property
     def resolutions(self) -> tuple[int, ...]:
         """Downsampling of the self-attention layers, finest first."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from comfy.model_patcher import ModelPatcher
 
 from ....tome_core.plan import Skipped
+from ....tome_core.schedule import EARLY
 from ....tome_core.settings import Settings
 from ..attention.overrides import OVERRIDE_KEY, find_override
 from ..attention.preferred import find_preferred
@@ -26,6 +27,8 @@ class Transformer:
     """family: how the model lays out its sequences."""
 
     family: Family
+
+    early = EARLY
 
     resolutions = (1,)
     """All blocks have the same grid."""

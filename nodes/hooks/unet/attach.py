@@ -27,6 +27,8 @@ class UNet:
 
     layers: tuple[SelfAttentionLayer, ...]
 
+    early = 0.0
+
     @classmethod
     def read(cls, unet: UNetModel) -> UNet:
         return cls(list_layers(unet))

@@ -19,7 +19,7 @@ def test_the_blueprint_is_a_loader_with_token_downsample(classic_page):
     wait_for(lambda: classic_page.find("result-item")[0].text.startswith(BLUEPRINT))
     field.send_keys(Keys.ENTER)
     widgets = dict(wait_for(lambda: classic_page.browser.execute_script(WIDGETS)))
-    ours = {"factor": 2, "local_window": "auto", "start_percent": 0, "end_percent": 1}
+    ours = {"factor": 2, "local_window": "auto", "exact_early_steps": True}
     assert widgets == {"ckpt_name": CHECKPOINT, **ours}
     prompt = classic_page.call("return (await app.graphToPrompt()).output")
     loader, patch = prompt.values()

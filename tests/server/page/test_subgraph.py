@@ -7,7 +7,7 @@ from support.page.browser import wait_for
 
 
 def test_each_node_inside_a_subgraph_shows_its_own_text(page):
-    page.open(graphs.sample_with("TokenMerge", "TokenDownsample"))
+    page.open(graphs.sample_with("TokenMergeAdvanced", "TokenDownsampleAdvanced"))
     page.set("11", end_percent=0.4)
     page.set("12", start_percent=0.4)
     page.call(scripts.MAKE_SUBGRAPH, ["11", "12"])

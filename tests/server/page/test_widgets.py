@@ -6,8 +6,8 @@ import pytest
 import requests
 
 SIMPLE = {
-    "TokenMerge": ["ratio", "start_percent", "end_percent"],
-    "TokenDownsample": ["factor", "local_window", "start_percent", "end_percent"],
+    "TokenMerge": ["ratio", "exact_early_steps"],
+    "TokenDownsample": ["factor", "local_window", "exact_early_steps"],
 }
 
 

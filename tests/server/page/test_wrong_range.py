@@ -19,18 +19,18 @@ def group_of(page) -> str:
 
 
 def test_a_wrong_range_is_told_on_its_two_inputs_alone_with_both_values(page):
-    page.open(graphs.sample_with("TokenDownsample", start_percent=0.6, end_percent=0.4))
+    page.open(graphs.sample_with("TokenDownsampleAdvanced", start_percent=0.6, end_percent=0.4))
     page.press_run()
     overlay = wait_for(lambda: page.find("error-overlay"))[0]
     assert "Invalid input\n" in overlay.text
     wait_for(lambda: page.find("error-overlay-see-errors"))[0].click()
     group = wait_for(lambda: group_of(page))
-    assert group.count("Token Downsample (ToDo) - ") == 2
-    assert "Token Downsample (ToDo) - start_percent" in group
-    assert "Token Downsample (ToDo) - end_percent" in group
+    assert group.count("Token Downsample (Advanced) - ") == 2
+    assert "Token Downsample (Advanced) - start_percent" in group
+    assert "Token Downsample (Advanced) - end_percent" in group
     assert page.browser.execute_script(RED) == [["11", ["start_percent", "end_percent"]]]
     page.keep(f"wrong-range-{page.look}.png")
-    label = "[aria-label='Info for Token Downsample (ToDo) - start_percent']"
+    label = "[aria-label='Info for Token Downsample (Advanced) - start_percent']"
     wait_for(lambda: page.browser.find_element(By.CSS_SELECTOR, label)).click()
     said = "no step lies in this range: start_percent is 0.6, expected less than end_percent"
     wait_for(lambda: said in group_of(page))

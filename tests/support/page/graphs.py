@@ -7,10 +7,10 @@ from itertools import count
 from devtools.client import Prompt
 
 DEFAULTS = {
-    "TokenMerge": {"ratio": 0.2},
-    "TokenDownsample": {"factor": 2.0, "local_window": "auto"},
+    "TokenMerge": {"ratio": 0.2, "exact_early_steps": True},
+    "TokenDownsample": {"factor": 2.0, "local_window": "auto", "exact_early_steps": True},
 }
-WINDOW = {"start_percent": 0.0, "end_percent": 1.0}
+"""Of the simple nodes; the page fills in those of others."""
 
 # The server keeps results: a graph that was run before would not be sampled again.
 SEEDS = count(1)
@@ -24,7 +24,7 @@ def sample_with(*ours: str, **values: object) -> Prompt:
     prompt: Prompt = {"1": {"class_type": "TokenMergeDemoModel", "inputs": {"seed": 1}}}
     model = "1"
     for number, kind in enumerate(ours, start=11):
-        inputs = {"model": [model, 0], **DEFAULTS[kind], **WINDOW, **values}
+        inputs = {"model": [model, 0], **DEFAULTS.get(kind, {}), **values}
         prompt[model := str(number)] = {"class_type": kind, "inputs": inputs}
     sampler = {
         **{"model": [model, 0], "positive": ["2", 0], "negative": ["2", 0]},
@@ -50,7 +50,7 @@ def apply_to_unreached_model() -> Prompt:
         "1": {"class_type": "UnreachedModel", "inputs": {}},
         "11": {
             "class_type": "TokenMerge",
-            "inputs": {"model": ["1", 0], **DEFAULTS["TokenMerge"], **WINDOW},
+            "inputs": {"model": ["1", 0], **DEFAULTS["TokenMerge"]},
         },
         "12": {"class_type": "PreviewAny", "inputs": {"source": ["11", 0]}},
     }

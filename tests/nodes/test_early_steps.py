@@ -1,0 +1,80 @@
+"""The steps that decide what a transformer's picture shows are the original model's."""
+
+import pytest
+import torch
+
+from benchmarks import ours
+from benchmarks.quality.effort import EffortWatch
+
+EXACT = {1: 1, 4: 1, 8: 2, 10: 2}
+"""For each number of steps, so many of them."""
+
+
+@pytest.fixture(params=["TokenMerge", "TokenDownsample"])
+def apply(request):
+    """One of the simple nodes with its defaults."""
+    return lambda model, **inputs: ours.apply(request.param, model, **inputs)
+
+
+@pytest.mark.parametrize("steps", EXACT)
+def test_on_a_transformer_the_first_fifth_is_exact(apply, steps, flux, denoise):
+    def count_pairs(model, steps):
+        watch = EffortWatch()
+        denoise(watch.attach(model), steps=steps, size=(32, 32))
+        return watch.effort.pairs
+
+    one, reduced = (count_pairs(model, 1) for model in (flux, apply(flux, exact_early_steps=False)))
+    assert reduced < one
+    exact = EXACT[steps]
+    assert count_pairs(apply(flux), steps) == exact * one + (steps - exact) * reduced
+
+
+def test_they_can_be_reduced_too(apply, flux, denoise):
+    few = {"steps": 1, "size": (32, 32)}
+    assert torch.equal(denoise(apply(flux), **few), denoise(flux, **few))
+    reduced = denoise(apply(flux, exact_early_steps=False), **few)
+    assert not torch.equal(reduced, denoise(flux, **few))
+
+
+def test_a_run_without_later_steps_says_why_nothing_is_reduced(apply, flux, denoise, messages):
+    denoise(apply(flux), steps=1)
+    (message,) = messages()
+    assert "none of its steps lies in 20% to 100% of the schedule" in message
+
+
+def test_a_run_says_which_part_is_reduced(apply, flux, denoise, messages):
+    denoise(apply(flux), steps=4, size=(32, 32))
+    assert messages()[-1].endswith(": from 20% to 100% of the schedule.")
+
+
+def test_on_a_unet_all_steps_are_reduced(apply, unet, denoise):
+    models = (apply(unet("SD15"), exact_early_steps=exact) for exact in (True, False))
+    assert torch.equal(*(denoise(model, steps=4) for model in models))
+
+
+@pytest.mark.parametrize("end", [0.15, 0.2])
+def test_a_range_within_them_is_refused(end, flux, unet):
+    inputs = {"end_percent": end, "exact_early_steps": True}
+    ours.apply("TokenMergeAdvanced", unet("SD15"), **inputs)
+    expected = f"end_percent is {end}, expected more than 0.2, or exact_early_steps off"
+    with pytest.raises(ValueError, match=expected):
+        ours.apply("TokenMergeAdvanced", flux, **inputs)
+
+
+def test_two_nodes_share_a_schedule_where_the_first_one_ends(flux, denoise):
+    early = {"end_percent": 0.2, "exact_early_steps": False}
+    first = ours.apply("TokenDownsampleAdvanced", flux, **early)
+    both = ours.apply("TokenDownsample", first)
+    whole = ours.apply("TokenDownsample", flux, exact_early_steps=False)
+    run = {"steps": 5, "size": (32, 32)}
+    assert torch.equal(denoise(both, **run), denoise(whole, **run))
+
+
+def test_a_range_that_starts_later_is_kept(flux, denoise):
+    inputs = {"start_percent": 0.5}
+    models = (
+        ours.apply("TokenMergeAdvanced", flux, exact_early_steps=exact, **inputs)
+        for exact in (True, False)
+    )
+    run = {"steps": 4, "size": (32, 32)}
+    assert torch.equal(*(denoise(model, **run) for model in models))
