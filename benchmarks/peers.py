@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from comfy.ldm.modules.attention import BasicTransformerBlock
 from comfy.model_patcher import ModelPatcher
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from comfy_extras.nodes_easycache import EasyCacheNode
@@ -32,17 +33,35 @@ def hypertile(model: ModelPatcher, finest: int) -> ModelPatcher:
 
 
 def tomesd(model: ModelPatcher, setting: Setting, finest: int, seed: int = 0) -> ModelPatcher:
-    """The matching, merging and unmerging of tomesd 0.1.3, once per block as its own patch does."""
+    """The matching, merging and unmerging of tomesd 0.1.3, once per block as its own patch does.
+
+    It matches what a block is given, before the norm; ComfyUI's patches see what comes after it.
+    """
     generator = torch.Generator(model.load_device).manual_seed(seed)
+    given: list[Tensor] = []
+
+    def note_inputs(executor: WrapperExecutor, *args: Any, **kwargs: Any) -> Tensor:
+        hooks = [
+            module.norm1.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0]))
+            for module in executor.class_obj.modules()
+            if isinstance(module, BasicTransformerBlock)
+        ]
+        try:
+            out: Tensor = executor(*args, **kwargs)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return out
 
     def merge_tokens(
         n: Tensor, context: Tensor, value: Tensor, extra_options: dict[str, Any]
     ) -> tuple[Tensor, Tensor, Tensor]:
+        metric = given.pop()
         if not is_finest(extra_options, finest):
             return n, context, value
         height, width = extra_options["activations_shape"][-2:]
         merge, unmerge = bipartite_soft_matching_random2d(
-            n, width, height, 2, 2, int(n.shape[1] * setting.ratio), generator=generator
+            metric, width, height, 2, 2, int(n.shape[1] * setting.ratio), generator=generator
         )
         merged = merge(n)
         if "queries" not in setting.target:
@@ -55,6 +74,7 @@ def tomesd(model: ModelPatcher, setting: Setting, finest: int, seed: int = 0) ->
         return unmerge(n) if unmerge else n
 
     clone = model.clone()
+    clone.add_wrapper_with_key(WrappersMP.DIFFUSION_MODEL, "benchmark_tomesd", note_inputs)
     clone.set_model_attn1_patch(merge_tokens)
     clone.set_model_attn1_output_patch(unmerge_tokens)
     return clone

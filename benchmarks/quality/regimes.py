@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 SAMPLERS = ("euler", "dpmpp_2m", "euler_ancestral")
-SCHEDULERS = ("normal", "simple", "karras")
+SCHEDULERS = ("normal", "simple")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ FOUR_STEPS = Regime("euler", "simple", 4)
 STANDARD = {
     "unet": (
         Regime("euler", "normal", 20),
-        Regime("dpmpp_2m", "karras", 20, 5.0),
+        Regime("dpmpp_2m", "normal", 20, 5.0),
         Regime("euler_ancestral", "normal", 20, 5.0),
         Regime("euler", "normal", 8),
         Regime("dpmpp_2m", "normal", 8),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
 from benchmarks import peers, settings
 from benchmarks.speed import limits
@@ -53,6 +56,21 @@ def test_peers_and_limits_reach_sdxls_finest_attention() -> None:
     ):
         assert not torch.equal(unpatched, sample(patched, request))
     assert torch.equal(unpatched, sample(peers.comfyui_tome(model, 0.5), request))
+
+
+def test_tomesd_matches_what_a_block_is_given_before_its_norm(monkeypatch) -> None:
+    given: list[Tensor] = []
+    match = peers.bipartite_soft_matching_random2d
+
+    def note(metric: Tensor, *args: Any, **kwargs: Any) -> Any:
+        given.append(metric)
+        return match(metric, *args, **kwargs)
+
+    monkeypatch.setattr(peers, "bipartite_soft_matching_random2d", note)
+    model = UNETS["sd15"].build(ENVIRONMENT)
+    sample(peers.tomesd(model, settings.MERGE_ALL, finest=1), Request(64, 64, context=32))
+    assert len(given) == 3, "once in each of the finest blocks"
+    assert all(float(each.mean(-1).abs().amax()) > 0.01 for each in given), "a norm takes it away"
 
 
 def test_a_call_of_another_batch_than_stated_is_an_error() -> None:

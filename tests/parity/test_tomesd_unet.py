@@ -1,4 +1,6 @@
-"""The published package's pictures from our node: tomesd 0.1.3 through a whole UNet, sampled."""
+"""What the published package, tomesd 0.1.3, makes at ComfyUI's hook, from our node: through a whole
+UNet, sampled. Its own patch compares tokens before the norm, where no hook is.
+"""
 
 import pytest
 import tomesd

@@ -6,6 +6,7 @@ Numbers are rounded as there, but multiplied in single precision, which is exact
 from __future__ import annotations
 
 from itertools import product
+from math import inf
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,7 @@ CHUNK = 256
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Queries and keys in 255 levels for each block, keys less their mean, values in 255 for each
-    channel, and weights in 255 of the largest of each query.
+    channel, and a query's weights in 255 of the largest of each block of keys.
 
     q, k, v: (B, H, L, D). Returns (B, H, Nq, D).
     """
@@ -30,11 +31,24 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     for row, head in product(range(len(q)), range(q.shape[1])):
         keys, values = k[row, head].mT * q.shape[3] ** -0.5, v[row, head]
         for some, into in zip(q[row, head].split(CHUNK), out[row, head].split(CHUNK), strict=True):
-            scores = some @ keys
-            weights = scores.sub_(scores.amax(1, keepdim=True)).exp_()
-            total = weights.sum(1, keepdim=True)
-            into.copy_(weights.mul_(255).round_() @ values / (255 * total))
+            weights, total = weigh(some @ keys)
+            into.copy_(weights @ values / total)
     return out
+
+
+def weigh(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """(n, Nk) -> the rounded weights, alike, and their sums before they are rounded, (n, 1).
+
+    The kernel adds block to block and knows the largest score of a block when it rounds, not that
+    of the whole row.
+    """
+    blocks = F.pad(scores, (0, -scores.shape[1] % KEYS), value=-inf).unflatten(1, (-1, KEYS))
+    largest = blocks.amax(2, keepdim=True)  # (n, blocks, 1)
+    weights = (blocks - largest).exp()
+    share = (largest - largest.amax(1, keepdim=True)).exp()
+    total = (weights.sum(2, keepdim=True) * share).sum(1)
+    rounded = (weights * 255).round() / 255 * share
+    return rounded.flatten(1)[:, : scores.shape[1]], total
 
 
 def round_blocks(x: Tensor, size: int) -> Tensor:
