@@ -43,13 +43,14 @@ class Shape:
 @dataclass(frozen=True)
 class Line:
     """A row of a table: the variant of the benchmark. kind: what must pay for our node to reduce
-    tokens on a GPU; empty where nothing is asked.
+    tokens on a GPU; empty where nothing is asked. exact: a share of the steps that is not reduced.
     """
 
     name: str
     variant: str
     setting: str | None
     kind: str = ""
+    exact: float = 0.0
 
     def find(self, case: Case) -> Row | None:
         found = [
@@ -81,14 +82,14 @@ class Table:
         return markdown.write_table([self.title, *(shape.name for shape in self.shapes)], rows)
 
 
-def tell(line: Line, shape: Shape, case: Case | None, on_gpu: bool, exact: float = 0.0) -> str:
-    """The speed-up; empty: it was not measured. exact: a share of the steps that is not reduced."""
+def tell(line: Line, shape: Shape, case: Case | None, on_gpu: bool) -> str:
+    """The speed-up; empty: it was not measured."""
     row = line.find(case) if case else None
     if row is None or case is None:
         return ""
     if on_gpu and not pays(line, shape, case):
         return "not reduced"
-    return f"{1 / (exact + (1 - exact) / row.speedup.median):.2f}x"
+    return f"{1 / (line.exact + (1 - line.exact) / row.speedup.median):.2f}x"
 
 
 def pays(line: Line, shape: Shape, case: Case) -> bool:
@@ -130,12 +131,16 @@ OF_UNETS = (
     Line("the same by TomePatchModel", "TomePatchModel", MERGE_QUERIES.name),
     Line("HyperTile", "HyperTile", None),
 )
+EXACT_STEPS = ceil(8 * EARLY) / 8
+"""Of 8 steps on a transformer, by default."""
 OF_TRANSFORMERS = (
-    Line(DOWNSAMPLING, "ours", WINDOWS_2.name, "downsampling"),
-    Line("its limit", "limit", WINDOWS_2.name),
-    Line("Token Downsample ×4", "ours", WINDOWS_4.name, "downsampling"),
-    Line(MERGING, "ours", WINDOWS_MERGE.name, "merging"),
-    Line("its limit", "limit", WINDOWS_MERGE.name),
+    Line(DOWNSAMPLING, "ours", WINDOWS_2.name, "downsampling", EXACT_STEPS),
+    Line("a reduced step of it", "ours", WINDOWS_2.name, "downsampling"),
+    Line("the limit of such a step", "limit", WINDOWS_2.name),
+    Line("Token Downsample ×4, a reduced step", "ours", WINDOWS_4.name, "downsampling"),
+    Line(MERGING, "ours", WINDOWS_MERGE.name, "merging", EXACT_STEPS),
+    Line("a reduced step of it", "ours", WINDOWS_MERGE.name, "merging"),
+    Line("the limit of such a step", "limit", WINDOWS_MERGE.name),
 )
 TABLES = (
     Table("GPU, whole UNets", GPU, "unet", UNETS, OF_UNETS),
@@ -144,8 +149,6 @@ TABLES = (
 )
 """Of docs/speed.md."""
 
-EXACT_STEPS = ceil(8 * EARLY) / 8
-"""Of 8 steps on a transformer, by default."""
 IN_README = (
     ("Wan 1.3B, 81 frames of 1280 × 720, one of 30 blocks", "transformer", TRANSFORMERS[4]),
     ("Wan 1.3B, 81 frames of 832 × 480, one of 30 blocks", "transformer", TRANSFORMERS[3]),
@@ -162,10 +165,10 @@ def write_readme_table(results: Mapping[str, Results]) -> str:
     """Video first; the two nodes with their defaults, in a sampling of 8 steps."""
     rows = []
     for name, part, shape in IN_README:
-        lines, exact = (OF_UNETS, 0.0) if part == "unet" else (OF_TRANSFORMERS, EXACT_STEPS)
+        lines = OF_UNETS if part == "unet" else OF_TRANSFORMERS
         of_nodes = [line for line in lines if line.name in (DOWNSAMPLING, MERGING)]
         case = shape.find(part, results[GPU].cases)
-        rows.append([name, *(tell(line, shape, case, True, exact) for line in of_nodes)])
+        rows.append([name, *(tell(line, shape, case, on_gpu=True) for line in of_nodes)])
     columns = ["NVIDIA H200, against FlashAttention 2", "Token Downsample", "Token Merge"]
     return markdown.write_table(columns, rows)
 
