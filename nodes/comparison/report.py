@@ -72,7 +72,7 @@ def measure_psnr(result: Tensor, unpatched: Tensor) -> float:
     The peak is the range of ``unpatched``, its highest value less its lowest: latents have no
     other.
     """
-    # On the processor: with --gpu-only they may be on a device that has no float64.
+    # On the CPU: with --gpu-only they may be on a device that has no float64.
     result, unpatched = result.cpu().double(), unpatched.cpu().double()
     if torch.equal(result, unpatched):
         return math.inf

@@ -76,8 +76,8 @@ def compare(
 ) -> tuple[TwoResults, TwoResults]:
     """Warm up both models, then sample with unpatched, patched, patched, unpatched; give the runs.
 
-    In this order neither gains from what changes in the meantime, such as a processor that gets
-    hot. The models are not changed, and neither is the global random state.
+    In this order neither gains from what changes in the meantime, such as a CPU that gets hot.
+    The models are not changed, and neither is the global random state.
     """
     warm_up = replace(sampling, steps=min(WARM_UP_STEPS, sampling.steps))
     inputs = [warm_up] * 2 + [sampling] * 4

@@ -65,7 +65,7 @@ class DrawnKeys:
 
 
 def split_sets(numbers: Tensor, layouts: Sequence[KeyLayout]) -> tuple[DrawnKeys, ...]:
-    """The keys of all sets, (S, N), set by set, as views."""
+    """The keys of all sets, (S, K), set by set, as views."""
     of_sets = numbers.split([each.rows * each.keys for each in layouts], dim=1)
     return tuple(
         DrawnKeys(layout, own.unflatten(1, (layout.rows, layout.keys)))

@@ -37,15 +37,15 @@ class KeyCells:
     ``draw_of_key`` is [0, 1, 2]. Where [1, 0, 1] is drawn, the keys are 3 + 0, 0 + 1 and 3 + 2.
 
     Args:
-        layouts: of the sets. Their keys come one after the other, N of all rows together.
+        layouts: of the sets. Their keys come one after the other, K of all rows together.
         choices: (M,) int64, from how many places each draw chooses; where cells are not whole, a
             token has several places.
         strides: (M,) int64, how far a draw moves on from index to index; all places come before one
             comes again.
-        draw_of_key: (N,) int64, the draw that each key comes from.
-        first: (N,) int64, where the places of its cell begin in ``tokens``.
+        draw_of_key: (K,) int64, the draw that each key comes from.
+        first: (K,) int64, where the places of its cell begin in ``tokens``.
         tokens: int32, what each place adds to the number of a token.
-        along: (N,) int32, what the sliding axis adds.
+        along: (K,) int32, what the sliding axis adds.
     """
 
     layouts: tuple[KeyLayout, ...]
@@ -61,11 +61,11 @@ class KeyCells:
 
         All sets are drawn at once, since on a GPU each operation costs a launch.
 
-        times: S, how often keys are drawn. Returns (S, N) int32.
+        times: S, how often keys are drawn. Returns (S, K) int32.
         """
         drawn = draws.draw_below(self.choices.expand(times, -1))  # (S, M)
         drawn = torch.add(drawn, self.strides, alpha=draws.index) % self.choices
-        place = self.first + drawn.index_select(1, self.draw_of_key)  # (S, N)
+        place = self.first + drawn.index_select(1, self.draw_of_key)  # (S, K)
         return self.tokens[place] + self.along
 
 

@@ -97,7 +97,7 @@ class WindowPlan:
 
     Args:
         geometry: tiles of queries, and the cells of keys.
-        drawn: (S, N) int32, the keys of all sets in each of S draws.
+        drawn: (S, K) int32, the keys of all sets in each of S draws.
         merged: queries that read the keys of ``far`` together, None where each reads them itself.
         precision: of the scores, in a form that rounds.
     """
@@ -129,7 +129,7 @@ class WindowPlan:
 
     @cached_property
     def read(self) -> Tensor:
-        """``drawn``, then all tokens that are not of the picture. (S, N + n) int32."""
+        """``drawn``, then all tokens that are not of the picture. (S, K + n) int32."""
         others = self.geometry.others
         if not len(others):
             return self.drawn

@@ -132,7 +132,7 @@ def wrap_model_call(
 def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -> ModelCall:
     ranges = [settings.percent_range for settings in stack.settings]
     # To read the noise level waits for the device. Where no sampler and no preview waits either,
-    # the processor starts the next step while a GPU still computes.
+    # the CPU starts the next step while a GPU still computes.
     depends = run.draw_index.needs_sigma(run.prediction) or not all(r.is_whole for r in ranges)
     sigma = float(t.max()) if depends else None
     for percent_range in ranges:

@@ -25,7 +25,7 @@ SHARE = 0.6
 holds queries, keys, values and outputs, four times as much; 4.6 are 1.15 times as much."""
 LEAST_BYTES = 2**26
 """So much may lie there in any case, for each image. Fewer heads at a time start more kernels, and
-with smaller ones a GPU would wait for the processor."""
+with smaller ones a GPU would wait for the CPU."""
 
 
 def attend_to_fewer(
