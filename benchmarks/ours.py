@@ -27,7 +27,7 @@ def apply(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
 
 
 def apply_in_all_steps(node_id: str, model: ModelPatcher, **inputs: Any) -> ModelPatcher:
-    """The same, but early steps are reduced too, as any call of the model then is."""
+    """The same, with early steps reduced too."""
     return apply(node_id, model, **{"exact_early_steps": False} | inputs)
 
 

@@ -146,9 +146,9 @@ def exact_early_steps() -> io.Input:
     return io.Boolean.Input(
         "exact_early_steps",
         default=Settings.exact_early_steps,
-        tooltip=f"Transformers: the first {EARLY:.0%} of the sampling schedule run on the original "
-        "model. They decide what the picture shows, and most of the difference would come from "
-        "them. Off: faster, with a larger difference.",
+        tooltip=f"Transformers: the original model computes the first {EARLY:.0%} of the sampling "
+        "schedule. These steps decide what the picture shows, and would cause much of the "
+        "difference. Off: faster, with a larger difference.",
     )
 
 

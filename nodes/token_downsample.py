@@ -62,7 +62,6 @@ def list_inputs() -> list[io.Input]:
             "pictures, with 12, a factor above 5 reads as many as 5), and about 1 of 16 keys "
             "elsewhere. auto: 12 on transformers, off on UNets, where it does not pay.",
         ),
-        exact_early_steps(),
         *percent_inputs("downsampling"),
         max_tokens(
             "Where the factors would keep more keys and values than this in a layer they act on, "
@@ -78,6 +77,7 @@ def list_inputs() -> list[io.Input]:
         ),
         seed_input("the tokens and groups that are random"),
         reduce_small_layers(),
+        exact_early_steps(),
     ]
 
 

@@ -61,7 +61,6 @@ def list_inputs() -> list[io.Input]:
             "ToMe for SD does. keys and values: every token keeps its own query. queries: every "
             "token can still be attended to.",
         ),
-        exact_early_steps(),
         *percent_inputs("merging"),
         _stride("stride_x", "Width"),
         _stride("stride_y", "Height"),
@@ -102,6 +101,7 @@ def list_inputs() -> list[io.Input]:
             "auto: 12. off: they share everything, which makes the error much larger."
         ),
         reduce_small_layers(),
+        exact_early_steps(),
     ]
 
 

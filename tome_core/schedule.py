@@ -11,9 +11,11 @@ from itertools import pairwise
 from .checks import check_number
 
 EARLY = 0.2
-"""So much of the schedule decides what a transformer's picture shows. Nearly all of the error of
-reduced tokens comes from these steps (docs/quality.md), and methods of sparse attention leave as
-many of them dense (Sol-Attn, arXiv 2607.24027)."""
+"""This share of the schedule decides what a transformer's picture shows; an error there stays (how
+much: docs/quality.md). ComfyUI's node for Sol-Attn (arXiv 2607.24027) computes it in full, too."""
+
+ROUNDING = 1 + 1e-6
+"""The noise levels of a schedule, in single precision, are as close to those of the model's map."""
 
 LONG_STEP = 2.5
 """With 4, 8 and 20 steps, ComfyUI's "normal", "ddim_uniform", "kl_optimal" and "linear_quadratic"
@@ -63,8 +65,8 @@ class PercentRange:
         percent_to_sigma: the model's own map from schedule share to sigma, decreasing.
         """
         # Rounding can put the first sigma of a schedule above the map's value at 0 %.
-        most = math.inf if self.start == 0.0 else float(percent_to_sigma(self.start))
-        return SigmaRange(float(percent_to_sigma(self.end)), most)
+        most = math.inf if self.start == 0.0 else ROUNDING * float(percent_to_sigma(self.start))
+        return SigmaRange(ROUNDING * float(percent_to_sigma(self.end)), most)
 
     def __str__(self) -> str:
         return f"{100 * self.start:g}% to {100 * self.end:g}%"

@@ -64,7 +64,8 @@ class Settings(ABC):
             check_whole("local_window", self.local_window, 0, MAX_WINDOW)
 
     def start_after(self, early: float) -> Settings:
-        """The same, which do not act before this part of the schedule if early steps stay exact.
+        """The same settings, which act only after this share of the schedule where early steps are
+        to stay exact.
 
         early: 0 for a kind of model that has no such part.
 

@@ -135,8 +135,8 @@ SHAPES = (
 @dataclass(frozen=True)
 class Row:
     """time: as a share of the unpatched model's; about as much where a cache decides which calls
-    it leaves out, and without ``denoise`` where early steps stay exact. found: what was measured,
-    by regime. times: how much it was there.
+    it leaves out, the longest of its regimes where early steps stay exact. found: what was
+    measured, by regime. times: how much it was there.
     """
 
     name: str
@@ -223,8 +223,7 @@ def _name_row(one: VariantReport, share: float, behind: str) -> str:
     if behind == UNPATCHED:
         return f"EasyCache, about {_tell_share(share)} of the calls"
     if behind:
-        of_ours = behind.replace("default", ALL_STEPS)
-        return f"EasyCache, about {_tell_share(share)}, behind {of_ours}"
+        return f"EasyCache, about {_tell_share(share)}, behind {behind.removesuffix(', default')}"
     if one.kind == "yardstick":
         return f"{UNPATCHED}, {_tell_share(share)} of the steps"
     return NAMES.get(one.name, one.name)

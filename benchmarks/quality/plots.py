@@ -15,6 +15,7 @@ from ..speed.results import Case
 from .equal_time import SHAPES, Row, Shape, list_rows, read_reports
 from .places import RESULTS
 from .regimes import Regime, parse
+from .variants import ALL_STEPS
 
 DRAWN = {
     "SD 1.5 1024²": "euler-normal-8-cfg1",
@@ -28,19 +29,28 @@ MARK = "Results"
 
 @dataclass(frozen=True)
 class Series:
-    """Variants that a line joins. begins: how their names begin. color, marker: matplotlib's."""
+    """Variants that a line joins. begins, ends: how their names do. color, marker: matplotlib's."""
 
     label: str
     begins: str
     color: str
     marker: str
+    ends: str = ""
 
     def find(self, rows: Sequence[Row]) -> list[Row]:
-        return [row for row in rows if row.name.startswith(self.begins)]
+        """A variant in all steps is only in a series of such."""
+        return [
+            row
+            for row in rows
+            if row.name.startswith(self.begins)
+            and row.name.endswith(self.ends)
+            and (self.ends == ALL_STEPS or not row.name.endswith(ALL_STEPS))
+        ]
 
 
 SERIES = (
-    Series("Token Downsample ×2 (the default), ×3, ×4", "Token Downsample", "#d62728", "o"),
+    Series("Token Downsample ×2 (the default), ×4", "Token Downsample", "#d62728", "o"),
+    Series("the same in all steps", "Token Downsample", "#f4a6a6", "o", ALL_STEPS),
     Series("Token Merge 0.2 (the default), 0.5", "Token Merge", "#ff7f0e", "s"),
     Series("unpatched, fewer steps", "unpatched", "#1f77b4", "v"),
     Series("EasyCache", "EasyCache", "#7f7f7f", "^"),

@@ -135,12 +135,12 @@ EXACT_STEPS = ceil(8 * EARLY) / 8
 """Of 8 steps on a transformer, by default."""
 OF_TRANSFORMERS = (
     Line(DOWNSAMPLING, "ours", WINDOWS_2.name, "downsampling", EXACT_STEPS),
-    Line("a reduced step of it", "ours", WINDOWS_2.name, "downsampling"),
-    Line("the limit of such a step", "limit", WINDOWS_2.name),
+    Line("one reduced step", "ours", WINDOWS_2.name, "downsampling"),
+    Line("limit of one reduced step", "limit", WINDOWS_2.name),
     Line("Token Downsample ×4, a reduced step", "ours", WINDOWS_4.name, "downsampling"),
     Line(MERGING, "ours", WINDOWS_MERGE.name, "merging", EXACT_STEPS),
-    Line("a reduced step of it", "ours", WINDOWS_MERGE.name, "merging"),
-    Line("the limit of such a step", "limit", WINDOWS_MERGE.name),
+    Line("one reduced step", "ours", WINDOWS_MERGE.name, "merging"),
+    Line("limit of one reduced step", "limit", WINDOWS_MERGE.name),
 )
 TABLES = (
     Table("GPU, whole UNets", GPU, "unet", UNETS, OF_UNETS),

@@ -76,7 +76,7 @@ def measure(session: Session, environment: Environment, rounds: int) -> None:
         model = unet.build(environment)
         for side in (128,) if environment.narrow else sides:
             request = unet.request(side, environment)
-            variants = [*_list_common(), *_list_for_unet(unet.finest)]
+            variants = [*_list_common(STEPS), *_list_for_unet(unet.finest)]
             _measure(session, unet.name_in(environment), model, request, variants, STEPS, rounds)
         del model
         gc.collect()
@@ -88,16 +88,18 @@ def measure(session: Session, environment: Environment, rounds: int) -> None:
             clip = video.as_clip()
             request = clip.request(model.model.model_config.unet_config)
             name = video.transformer.name_in(environment)
-            variants = [*_list_common(), *_list_for_transformer(clip)]
+            variants = [*_list_common(video.steps), *_list_for_transformer(clip)]
             _measure(session, name, model, request, variants, video.steps, rounds)
         del model
         gc.collect()
 
 
-def _list_common() -> Iterator[Variant]:
+def _list_common(steps: int) -> Iterator[Variant]:
+    """Of fewer steps than ``STEPS``, which stand for later ones, all are reduced."""
     yield UNPATCHED
+    apply = ours.apply if steps == STEPS else ours.apply_in_all_steps
     for node in NODES:
-        yield Variant(node, "ours", partial(ours.apply, node))
+        yield Variant(node, "ours", partial(apply, node))
 
 
 def _list_for_unet(finest: int) -> Iterator[Variant]:

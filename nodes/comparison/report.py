@@ -50,7 +50,7 @@ def describe_surroundings(
     """How both models were compared, and with what, so that a bug report holds it."""
     models = dict.fromkeys(map(_name_model, (unpatched, patched)))
     return [
-        "Measured: each model twice in turn, after a warm-up; without the first step of each run",
+        "Measured: each model twice in turn, after a warm-up",
         f"Model: {' and '.join(models)}",
         f"Latent: {_describe_latent(sampling)}",
         f"Sampling: {sampling.steps} steps, cfg {sampling.cfg:g}, {sampling.sampler_name}, "
@@ -87,7 +87,7 @@ def _describe_speed(unpatched: TwoResults, patched: TwoResults, difference: str)
     """
     equal = _explain_equal(unpatched, patched) if difference == IDENTICAL else ""
     if not all(run.seconds for run in (*unpatched, *patched)):
-        return [equal or "Speed was not measured: at least 2 steps are needed"]
+        return [equal or "Speed was not measured: no step was computed"]
     before, after = ([fmean(run.seconds) for run in runs] for runs in (unpatched, patched))
     speedups = [one / other for one, other in zip(before, after, strict=True)]
     lowest, highest = min(speedups), max(speedups)

@@ -13,6 +13,7 @@ import comfy.utils
 import torch
 from comfy.model_management import throw_exception_if_processing_interrupted
 from comfy.model_patcher import ModelPatcher
+from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from latent_preview import prepare_callback
 from torch import Tensor
 
@@ -29,8 +30,8 @@ StepCallback = Callable[[int, Tensor, Tensor, int], None]
 SIZE_HINTS = ("downscale_ratio_spacial", "downscale_ratio_temporal")
 """With these an empty latent says for which VAE it was made. ComfyUI takes them by these names."""
 
-WARM_UP_STEPS = 2
-"""They make a whole schedule, so that the second one is in its middle, where more nodes act."""
+WARM_UP_STEPS = 4
+"""They make a whole schedule, so that some lie in its middle, where more nodes act."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class RunResult:
 
     Args:
         latent: the result.
-        seconds: the time of each step but the first.
+        seconds: the time of each step.
         peak_memory: the number of bytes, or None on a device where it is not measured.
         lines: pairs of the name of one of our nodes on the model and what it did.
         sampled: not with denoise 0, where ComfyUI returns the latent as it came in.
@@ -114,25 +115,37 @@ def sample(model: ModelPatcher, sampling: Sampling, callback: StepCallback) -> L
     return {name: latent[name] for name in latent if name not in SIZE_HINTS} | {"samples": samples}
 
 
-def watch_steps(show: StepCallback, seconds: list[float]) -> StepCallback:
-    """A callback that adds the time from each prediction to the next to ``seconds``.
+class StepWatch:
+    """Times the steps of one run, each from where the one before was shown.
 
-    The time that ``show`` takes is left out. There is one time less than there are steps: before
-    the first prediction the model is loaded, too. An interrupt by the user ends the run.
+    Args:
+        show: is called after each prediction; the time that it takes is left out.
+        seconds: of each step so far. The first one begins with the first request for a prediction:
+            before it the model is loaded.
     """
-    resumed: float | None = None
 
-    def watch(step: int, prediction: Tensor, latent: Tensor, steps: int) -> None:
-        nonlocal resumed
+    def __init__(self, show: StepCallback) -> None:
+        self.show = show
+        self.seconds: list[float] = []
+        self._began: float | None = None
+
+    def begin(self, executor: WrapperExecutor, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """A wrapper around each prediction of the run."""
+        if self._began is None:
+            wait_for(x)
+            self._began = time.perf_counter()
+        predicted: Tensor = executor(x, *args, **kwargs)
+        return predicted
+
+    def end(self, step: int, prediction: Tensor, latent: Tensor, steps: int) -> None:
+        """The callback after each step. An interrupt by the user ends the run."""
         wait_for(prediction)
-        if resumed is not None:
-            seconds.append(time.perf_counter() - resumed)
+        if self._began is not None:
+            self.seconds.append(time.perf_counter() - self._began)
         throw_exception_if_processing_interrupted()
-        show(step, prediction, latent, steps)
+        self.show(step, prediction, latent, steps)
         wait_for(prediction)
-        resumed = time.perf_counter()
-
-    return watch
+        self._began = time.perf_counter()
 
 
 def forget_peak(device: torch.device) -> None:
@@ -164,11 +177,12 @@ def _prepare(model: ModelPatcher, total: int) -> Callable[[Sampling, int], RunRe
             # Samplers that choose their own steps may take more of them.
             show(done + min(step, sampling.steps - 1), prediction, latent, total)
 
-        seconds: list[float] = []
+        watch, watched = StepWatch(show_step), clone.clone()
+        watched.add_wrapper_with_key(WrappersMP.PREDICT_NOISE, "token_merge_compare", watch.begin)
         forget_peak(clone.load_device)
-        latent = sample(clone, sampling, watch_steps(show_step, seconds))
+        latent = sample(watched, sampling, watch.end)
         lines = heard[-1] if heard else ()
         sampled = sampling.denoise > 0
-        return RunResult(latent, tuple(seconds), read_peak(clone.load_device), lines, sampled)
+        return RunResult(latent, tuple(watch.seconds), read_peak(clone.load_device), lines, sampled)
 
     return run

@@ -77,8 +77,8 @@ class SettingsStack:
                     f"{added.node_name} would reduce the {names} "
                     f"from {added.percent_range} of the schedule, which a {earlier.node_name} "
                     f"before it already reduces from {earlier.percent_range}; use one of the two "
-                    f"nodes, or ranges (start_percent, end_percent) that do not overlap, or, in "
-                    f"Token Merge (Advanced), another target"
+                    f"nodes, or, in the Advanced nodes, ranges (start_percent, end_percent) that "
+                    f"do not overlap, or another target of Token Merge"
                 )
         return SettingsStack(self.resolutions, (*self.nodes, node))
 

@@ -19,8 +19,8 @@ from ...tome_core.constants import apart_from_block
 logger = logging.getLogger("token_merge")
 
 LEAST_CAPABILITY = (8, 0)
-"""It is that of the first NVIDIA GPUs that compute in bfloat16, and have enough
-shared memory for the kernels."""
+"""It is that of the first NVIDIA GPUs that compute in bfloat16, and have enough shared memory for
+the kernels."""
 
 LEAST_TRITON = (3, 3)
 """Versions before it compile no function that is given several arguments as one."""

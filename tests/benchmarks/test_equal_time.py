@@ -12,6 +12,7 @@ from benchmarks.quality import cli
 from benchmarks.quality.equal_time import (
     SHAPES,
     Row,
+    count_early,
     list_rows,
     read_reports,
     time_calls,
@@ -28,6 +29,7 @@ from benchmarks.quality.rivals_table import write_rivals
 from benchmarks.quality.variants import list_variants
 from benchmarks.settings import DOWNSAMPLE, MERGE_ALL
 from benchmarks.speed.results import Case, Measured, Results
+from benchmarks.speed.windows import WINDOWS_2
 
 PACK = Path(__file__).parents[2]
 EIGHT_STEPS = Regime("euler", "simple", 8)
@@ -75,10 +77,23 @@ def test_fewer_calls_take_less_time(case: Case) -> None:
     rows = list_rows(case, {EIGHT_STEPS: found})
     assert [(row.name, pytest.approx(row.time)) for row in rows] == [
         ("Token Merge 0.5", 0.5),
-        ("EasyCache, about 70 %, behind Token Downsample ×2, all steps", 0.56),
+        ("EasyCache, about 70 %, behind Token Downsample ×2", 0.56),
         ("unpatched, 75 % of the steps", 0.75),
     ]
     assert rows[1].times[EIGHT_STEPS] == pytest.approx(0.8 * 0.65)
+
+
+def test_exact_early_steps_take_the_time_of_the_unpatched_model(case: Case) -> None:
+    regimes = (EIGHT_STEPS, FOUR_STEPS, Regime("euler", "simple", 8, denoise=0.3))
+    assert [count_early(each) for each in regimes] == [0.25, 0.25, 0.0]
+    assert count_early(Regime("euler", "simple", 20)) == 0.2
+    case.measured.append(Measured("ours", "ours", WINDOWS_2.name, seconds=[4.0, 8.0]))
+    names = ("Token_Downsample_×2,_window", "Token_Downsample_×2,_window,_all_steps")
+    rows = list_rows(case, {EIGHT_STEPS: report(**dict.fromkeys(names, 1e-3))})
+    assert {row.name: pytest.approx(row.time) for row in rows} == {
+        "Token Downsample ×2 (the default)": 0.25 + 0.75 * 0.4,
+        "Token Downsample ×2, all steps": 0.4,
+    }
 
 
 def test_the_same_share_of_the_steps_is_one_row(case: Case) -> None:

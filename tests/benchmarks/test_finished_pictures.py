@@ -31,7 +31,7 @@ def pictures(kind: str, steps: int, node: str | None, **inputs: Any) -> torch.Te
     prompts = torch.stack([text.encode(text.build_encoder(), caption) for caption in CAPTIONS])
     batch = sampling.Batch(prompts, prompts[:1], (0, 1, 2), sampling.square(TOKENS))
     regime = Regime("euler", "normal", steps)
-    patched = ours.apply(node, model, **inputs) if node else model
+    patched = ours.apply_in_all_steps(node, model, **inputs) if node else model
     return sampling.pictures(model, sampling.sample(patched, batch, regime))
 
 

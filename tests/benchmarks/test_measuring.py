@@ -14,7 +14,7 @@ from benchmarks.quality.report import Report, VariantReport
 from benchmarks.trained import clips
 
 REGIME = "euler-simple-4-cfg1"
-OURS = "Token Downsample ×2, window"
+OURS = "Token Downsample ×2, window, all steps"
 DRAWN = "Token Downsample ×2"
 
 

@@ -102,7 +102,10 @@ def test_a_value_of_another_type_is_refused_by_name(name, value):
 
 
 @pytest.mark.parametrize("value", [None, "True", [True], 1])
-@pytest.mark.parametrize("name", ["merge_mlp", "random_destinations", "proportional_attention"])
+@pytest.mark.parametrize(
+    "name",
+    ["merge_mlp", "random_destinations", "proportional_attention", "exact_early_steps"],
+)
 def test_what_is_no_switch_is_refused_by_name(name, value):
     with pytest.raises(ValueError, match=f"{name} is .*, expected one of True, False"):
         MergeSettings(**{name: value})

@@ -17,8 +17,8 @@ from .first_versions import leave_out_if_lacking
 from .kinds import Kind
 from .other import Order, Other
 
-DONE = re.compile(r"\d+ layers?: [\d,]+ tokens")
-"""A line of the report that says what was reduced begins so."""
+DONE = re.compile(r"\d+ layers?: [\d,]+ tokens|acts from \d")
+"""A line of the report that says what was reduced, and when, begins so."""
 
 
 @dataclass(frozen=True, eq=False)

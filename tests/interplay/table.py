@@ -15,7 +15,8 @@ Each row is another node of ComfyUI, or a situation that a workflow brings. Each
 small model of the kind with random weights, with our nodes before and after the other in the graph,
 in {len(MODES)} modes: {", ".join(mode.name for mode in MODES)}.
 On transformers none of these is the default of our nodes: "local window" has one of 8, the others
-have none. What the defaults do beside attention of other nodes stands above.
+have none. All of them reduce early steps, too. What the defaults do beside attention of other nodes
+stands above.
 
 - **works**: tokens are reduced, the other node has its effect, and our nodes change the picture at
   most three times as much as without the other node (six times in a few rows).

@@ -55,7 +55,7 @@ or after the other give the same picture, to the bit. `python -m devtools test
 tests/interplay/test_trained_models.py --all --write-compatibility` measures this and writes it.
 """
 REGIME = Regime("euler", "simple", 8)
-FEWER_STEPS = {"Flux": 3, "Wan": 4}
+FEWER_STEPS = {"Flux": 5, "Wan": 5}
 """Our nodes take less time than these steps."""
 NODES = {"Token Downsample": "TokenDownsample", "Token Merge": "TokenMerge"}
 

@@ -207,10 +207,22 @@ def test_the_report_says_where_our_nodes_are_on_the_original_model_too(unet, tok
     assert "Token Merge on the original model: " in report
 
 
-def test_one_step_has_no_time(unet, token_merge):
-    report = compare(unet("SD15"), token_merge(unet("SD15")), steps=1)["report"]
-    assert report.startswith("Speed was not measured: at least 2 steps are needed")
+def test_a_sampling_without_steps_has_no_time(unet, token_merge):
+    report = compare(unet("SD15"), token_merge(unet("SD15")), denoise=0.0)["report"]
     assert "Seconds per step" not in report
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_every_step_is_timed(steps, unet, token_merge, monkeypatch):
+    """The first, too: by default a transformer's is exact, and slower than the others."""
+    found = []
+    describe = compare_node.describe_results
+    monkeypatch.setattr(
+        compare_node, "describe_results", lambda *both: found.extend(both) or describe(*both)
+    )
+    compare(unet("SD15"), token_merge(unet("SD15")), steps=steps)
+    assert [len(each.seconds) for runs in found for each in runs] == 4 * [steps]
+    assert all(second > 0 for runs in found for each in runs for second in each.seconds)
 
 
 def test_an_input_that_the_node_lacks_is_refused_by_name(unet):
@@ -275,7 +287,8 @@ def progress(monkeypatch) -> list[tuple[int, int]]:
 
 def test_one_progress_bar_shows_all_steps_of_all_runs(progress, unet):
     compare(unet("SD15"), unet("SD15"))
-    total = 2 * run.WARM_UP_STEPS + 4 * SAMPLING["steps"]
+    total = (2 + 4) * SAMPLING["steps"]
+    assert SAMPLING["steps"] <= run.WARM_UP_STEPS
     assert progress == [(number + 1, total) for number in range(total)]
 
 
@@ -314,11 +327,11 @@ def test_a_latent_of_picture_and_sound_is_compared():
     """Some models sample both at once."""
     picture, sound = random_latent(1, 4, 2, 8, 8), random_latent(1, 8, 16)
     both = NestedTensor([picture, sound])
-    seconds: list[float] = []
-    watch = run.watch_steps(lambda *_: None, seconds)
+    watch = run.StepWatch(lambda *_: None)
     for step in range(2):
-        watch(step, both, both, 2)
-    assert len(seconds) == 1
+        watch.begin(lambda x: x, both)
+        watch.end(step, both, both, 2)
+    assert len(watch.seconds) == 2
     assert [stream.shape for stream in split_streams(both)] == [picture.shape, sound.shape]
 
 

@@ -6,7 +6,7 @@ import torch
 from benchmarks import ours
 from benchmarks.quality.effort import EffortWatch
 
-EXACT = {1: 1, 4: 1, 8: 2, 10: 2}
+EXACT = {1: 1, 4: 1, 5: 1, 8: 2, 10: 2, 20: 4}
 """For each number of steps, so many of them."""
 
 
@@ -16,11 +16,12 @@ def apply(request):
     return lambda model, **inputs: ours.apply(request.param, model, **inputs)
 
 
+@pytest.mark.parametrize("scheduler", ["normal", "simple"])
 @pytest.mark.parametrize("steps", EXACT)
-def test_on_a_transformer_the_first_fifth_is_exact(apply, steps, flux, denoise):
+def test_on_a_transformer_the_first_fifth_is_exact(apply, steps, scheduler, flux, denoise):
     def count_pairs(model, steps):
         watch = EffortWatch()
-        denoise(watch.attach(model), steps=steps, size=(32, 32))
+        denoise(watch.attach(model), steps=steps, size=(32, 32), scheduler=scheduler)
         return watch.effort.pairs
 
     one, reduced = (count_pairs(model, 1) for model in (flux, apply(flux, exact_early_steps=False)))
@@ -39,12 +40,13 @@ def test_they_can_be_reduced_too(apply, flux, denoise):
 def test_a_run_without_later_steps_says_why_nothing_is_reduced(apply, flux, denoise, messages):
     denoise(apply(flux), steps=1)
     (message,) = messages()
-    assert "none of its steps lies in 20% to 100% of the schedule" in message
+    said = "none of its steps lies in 20% to 100% of the schedule; turn exact_early_steps off to "
+    assert said in message
 
 
 def test_a_run_says_which_part_is_reduced(apply, flux, denoise, messages):
     denoise(apply(flux), steps=4, size=(32, 32))
-    assert messages()[-1].endswith(": from 20% to 100% of the schedule.")
+    assert messages()[-1].endswith(": acts from 20% to 100% of the schedule.")
 
 
 def test_on_a_unet_all_steps_are_reduced(apply, unet, denoise):
@@ -78,3 +80,18 @@ def test_a_range_that_starts_later_is_kept(flux, denoise):
     )
     run = {"steps": 4, "size": (32, 32)}
     assert torch.equal(*(denoise(model, **run) for model in models))
+
+
+def test_the_end_of_a_range_is_kept(flux, denoise):
+    models = (
+        ours.apply("TokenMergeAdvanced", flux, end_percent=0.6, **inputs)
+        for inputs in ({}, {"start_percent": 0.2, "exact_early_steps": False})
+    )
+    run = {"steps": 5, "size": (32, 32)}
+    assert torch.equal(*(denoise(model, **run) for model in models))
+
+
+def test_two_simple_nodes_are_refused_with_what_can_be_done(apply, flux):
+    expected = "use one of the two nodes, or, in the Advanced nodes, ranges"
+    with pytest.raises(ValueError, match=expected):
+        apply(apply(flux))

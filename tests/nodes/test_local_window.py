@@ -95,9 +95,9 @@ def test_it_takes_turns_with_token_merge(unet, tome, token_downsample, denoise, 
     denoise(tome(model, start_percent=0.5), steps=4)
     assert messages() == [
         "Token Downsample: 3 layers: 256 tokens, attention reads 136 keys.",
-        "Token Downsample: from 0% to 50% of the schedule.",
+        "Token Downsample: acts from 0% to 50% of the schedule.",
         "Token Merge: 3 layers: 256 tokens, attention computes 128 queries and reads 128 keys.",
-        "Token Merge: from 50% to 100% of the schedule.",
+        "Token Merge: acts from 50% to 100% of the schedule.",
     ]
 
 

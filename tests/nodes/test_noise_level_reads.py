@@ -42,6 +42,15 @@ def test_it_is_read_once_a_call_where_an_input_asks_for_it(
     assert reads == sorted(reads, reverse=True)
 
 
+def test_it_is_read_in_every_call_of_a_transformer_whose_early_steps_are_exact(
+    flux, token_merge, denoise, reads
+):
+    denoise(token_merge(flux), steps=STEPS, scheduler="simple")
+    assert not reads
+    denoise(token_merge(flux, exact_early_steps=True), steps=STEPS, scheduler="simple")
+    assert len(reads) == STEPS
+
+
 def test_it_is_read_from_the_first_long_step_of_the_schedule_on(
     unet, token_merge, denoise, reads, monkeypatch
 ):

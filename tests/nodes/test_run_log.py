@@ -56,7 +56,7 @@ def test_of_two_nodes_the_idle_one_says_why(unet, token_merge, denoise, messages
     denoise(token_merge(model, start_percent=0.998, end_percent=0.999), steps=2)
     did, part, idle = messages()
     assert "3 layers: 256 tokens" in did
-    assert part == "Token Merge: from 0% to 99.8% of the schedule."
+    assert part == "Token Merge: acts from 0% to 99.8% of the schedule."
     assert "none of its steps lies in 99.8% to 99.9% of the schedule" in idle
 
 

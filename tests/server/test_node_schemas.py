@@ -49,7 +49,6 @@ TOKEN_MERGE_ADVANCED = {
     **RATIO,
     "max_downsample": ("COMBO", {"default": "auto", "options": ["auto", "1", "2", "4", "8"]}),
     "target": ("COMBO", {"default": TARGETS[0], "options": TARGETS}),
-    **EARLY,
     **WINDOW,
     "stride_x": ("INT", {"default": 2, "min": 1, "max": 8}),
     "stride_y": ("INT", {"default": 2, "min": 1, "max": 8}),
@@ -62,6 +61,7 @@ TOKEN_MERGE_ADVANCED = {
     **WEIGHTS,
     **LOCAL_WINDOW,
     **SMALL_LAYERS,
+    **EARLY,
 }
 TOKEN_DOWNSAMPLE_ADVANCED = {
     **MODEL,
@@ -69,13 +69,13 @@ TOKEN_DOWNSAMPLE_ADVANCED = {
     "factor_level_2": ("FLOAT", FACTOR),
     "method": ("COMBO", {"default": "interleaved", "options": METHODS}),
     **LOCAL_WINDOW,
-    **EARLY,
     **WINDOW,
     **BUDGET,
     "temporal_factor": ("FLOAT", FACTOR),
     **WEIGHTS,
     **SEED,
     **SMALL_LAYERS,
+    **EARLY,
 }
 NODES = {
     "TokenMerge": ("Token Merge (ToMe)", TOKEN_MERGE),

@@ -41,8 +41,8 @@ def test_each_node_of_a_chain_says_what_it_did_itself(client):
     prompt["8"]["inputs"]["model"] = ["5", 0]
     prompt["6"]["inputs"]["model"] = ["8", 0]
     assert client.run(prompt).written == {
-        "5": write(MERGED, "from 0% to 40% of the schedule"),
-        "8": write(DOWNSAMPLED, "from 40% to 100% of the schedule"),
+        "5": write(MERGED, "acts from 0% to 40% of the schedule"),
+        "8": write(DOWNSAMPLED, "acts from 40% to 100% of the schedule"),
     }
 
 

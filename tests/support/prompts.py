@@ -31,7 +31,7 @@ def make_prompt(
 
     kind: of our node "5", None for none. model: "demo", or the kind of a small trained one. size:
     width and height in pixels of eight to a cell of the latent. name: of the file. values: inputs
-    of our node other than its defaults.
+    of our node other than its defaults; it acts in early steps too.
     """
     loader = (
         {"class_type": "TokenMergeDemoModel", "inputs": {"seed": 1}}
@@ -65,6 +65,8 @@ def make_prompt(
     }
     if kind:
         defaults = {name: widget.default for name, widget in WIDGETS[kind].items()}
-        inputs = {**defaults, **values, "model": ["1", 0]}
+        # The few steps of most prompts are early ones.
+        early = {"exact_early_steps": False} if "exact_early_steps" in defaults else {}
+        inputs = {**defaults, **early, **values, "model": ["1", 0]}
         prompt["5"] = {"class_type": kind, "inputs": inputs}
     return prompt

@@ -82,11 +82,14 @@ class RunReport:
         ]
 
     def list_done(self, settings: Settings) -> list[str]:
-        """The same in full, a line for layers that are reduced alike; and in which steps."""
+        """The same in full, a line for layers that are reduced alike, and the part of the schedule
+        where that is not all of it.
+        """
         reduced = self.reduced.get(settings, {}).copy()
         lines = [_describe(counts, layers.copy()) for counts, layers in reduced.items()]
-        part = settings.percent_range
-        return lines + [f"from {part} of the schedule"] * (bool(lines) and not part.is_whole)
+        if lines and not settings.percent_range.is_whole:
+            lines.append(f"acts from {settings.percent_range} of the schedule")
+        return lines
 
     def list_left(self, settings: Settings) -> list[str]:
         """What it left alone, and why."""

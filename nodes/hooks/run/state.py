@@ -15,7 +15,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 from ....tome_core.draws import Draws
-from ....tome_core.schedule import PercentRange, SigmaRange
+from ....tome_core.schedule import EARLY, PercentRange, SigmaRange
 from ....tome_core.settings import Settings, Target
 from ..settings_stack import SettingsStack
 from .draw_index import DrawIndex
@@ -71,7 +71,9 @@ class Run:
                 return "the positive conditioning is empty, so ComfyUI did not call the model"
             return "the sampler did not call the model"
         if settings not in self.acted:
-            return f"none of its steps lies in {settings.percent_range} of the schedule"
+            part = f"none of its steps lies in {settings.percent_range} of the schedule"
+            early = settings.exact_early_steps and settings.percent_range.start == EARLY
+            return f"{part}; turn exact_early_steps off to reduce earlier ones" if early else part
         return (
             "in its steps another node computed the model's blocks or attention, as TeaCache does, "
             "or none was computed"
@@ -114,7 +116,7 @@ class Architecture(Protocol):
 
     @property
     def early(self) -> float:
-        """So much of the schedule decides the picture; 0 where no part does more than another."""
+        """The share of the schedule that stays exact by default; 0: none."""
 
     @property
     def resolutions(self) -> tuple[int, ...]:

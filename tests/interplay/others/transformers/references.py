@@ -59,7 +59,8 @@ def edit(
 CACHED = Limit(
     "works in part",
     "another node gave it",
-    "tokens are reduced in the first step; later ones read keys that the other node has kept",
+    "tokens are reduced in the first step, with exact_early_steps in none; later ones read keys "
+    "that the other node has kept",
 )
 KONTEXT = FAMILIES["Flux Kontext"]
 FLUX_2 = FAMILIES["Flux 2 with references at timestep zero"]
