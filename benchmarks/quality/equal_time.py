@@ -87,7 +87,7 @@ class Shape:
         return None
 
 
-EIGHT, FOUR = "euler-simple-8-cfg1", "euler-simple-4-cfg1"
+EIGHT, FOUR, GUIDED = "euler-simple-8-cfg1", "euler-simple-4-cfg1", "euler-simple-8-cfg5"
 SHAPES = (
     Shape(
         "SD 1.5 1024²",
@@ -127,7 +127,7 @@ SHAPES = (
         480,
         832,
         "wan-9x16x16-tokens",
-        (FOUR, EIGHT, f"{FOUR}-denoise0.3", f"{EIGHT}-denoise0.3"),
+        (FOUR, EIGHT, GUIDED, f"{FOUR}-denoise0.3", f"{EIGHT}-denoise0.3"),
     ),
 )
 

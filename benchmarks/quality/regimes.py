@@ -64,6 +64,7 @@ STANDARD = {
     "wan": (
         Regime("euler", "simple", 8),
         FOUR_STEPS,
+        Regime("euler", "simple", 8, 5.0),
         Regime("euler", "simple", 8, denoise=0.3),
         Regime("euler", "simple", 4, denoise=0.3),
     ),

@@ -142,7 +142,7 @@ def test_what_costs_more_than_fewer_steps_is_left_out_and_said(kind, node, other
 def test_the_document_says_it(pytestconfig):
     if pytestconfig.getoption("write_compatibility"):
         text = DOCUMENT.read_text(encoding="utf-8")
-        DOCUMENT.write_text(SECTION.sub(lambda _: write_section() + "\n", text), encoding="utf-8")
+        DOCUMENT.write_text(SECTION.sub(lambda _: write_section() + "\n\n", text), encoding="utf-8")
     found = SECTION.search(DOCUMENT.read_text(encoding="utf-8"))
     assert found
     # Other processors round otherwise, which shows in the last digits of the dB.
