@@ -61,7 +61,10 @@ NAMES = {
     **{f"{name}, {ALL_STEPS}": name.replace("window", ALL_STEPS) for name in EARLY_EXACT},
 }
 """In the documents, where a variant has another name there."""
-LEFT_OUT = {"Token Merge 0.5, queries"}
+LEFT_OUT = {
+    "Token Merge 0.5, queries",
+    *(f"{name}, {ALL_STEPS}" for name in EARLY_EXACT if "×2" not in name),
+}
 """Variants that the documents have elsewhere, or that nobody chooses."""
 
 

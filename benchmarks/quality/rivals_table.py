@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .. import intervals, markdown
-from .equal_time import NAMES
+from .equal_time import LEFT_OUT, NAMES
 from .places import RESULTS
 from .regimes import FOUR_STEPS, Regime
 from .report import Report, VariantReport
@@ -28,6 +28,8 @@ def write_rivals(results: Path = RESULTS) -> str:
     cells: dict[str, dict[int, str]] = {}
     for column, report in enumerate(reports):
         for one in report.variants:
+            if one.name in LEFT_OUT:
+                continue
             cells.setdefault({**NAMES, **HALVED}.get(one.name, one.name), {})[column] = _tell(one)
     rows = ([name, *(own.get(n, "") for n in range(len(reports)))] for name, own in cells.items())
     return markdown.write_table(["dB, pairs", *COLUMNS], rows)
