@@ -147,8 +147,8 @@ def exact_early_steps() -> io.Input:
         "exact_early_steps",
         default=Settings.exact_early_steps,
         tooltip=f"Transformers: the original model computes the first {EARLY:.0%} of the sampling "
-        "schedule. These steps decide what the picture shows, and would cause much of the "
-        "difference. Off: faster, with a larger difference.",
+        "schedule. These steps decide what the picture shows. Off: faster, and the difference may "
+        "be larger.",
     )
 
 

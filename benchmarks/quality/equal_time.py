@@ -148,11 +148,14 @@ class Row:
     times: Mapping[Regime, float]
 
     def has_smallest_error(self, regime: Regime, rows: Sequence[Row]) -> bool:
-        """Whether no row that takes no more time has a smaller error on average."""
+        """Whether no row that takes no more time, as the table tells it, has a smaller error on
+        average.
+        """
+        most = round(100 * self.times[regime])
         rivals = [
             each
             for each in rows
-            if regime in each.found and each.times[regime] <= self.times[regime]
+            if regime in each.found and round(100 * each.times[regime]) <= most
         ]
         return _mean(self, regime) == max(_mean(each, regime) for each in rivals)
 
