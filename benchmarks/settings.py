@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from token_merge.tome_core.schedule import EARLY
+
 RATIO = 0.5
 TARGETS = (
     "queries, downsampled keys and values",
@@ -42,6 +44,12 @@ MERGE_ALL, MERGE_QUERIES = (
     Setting(f"merge {RATIO}, {target}", target, ratio=RATIO) for target in TARGETS[1:]
 )
 DOWNSAMPLE = Setting("downsample ×2, keys and values", "keys and values", factor=2)
+
+
+def share_early(steps: int, denoise: float = 1.0) -> float:
+    """Of an even schedule's steps, the share that transformers have exact by default."""
+    whole = int(steps / denoise)
+    return sum(step < EARLY * whole for step in range(whole - steps, whole)) / steps
 
 
 def is_finest(extra_options: dict[str, Any], finest: int) -> bool:

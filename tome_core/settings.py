@@ -65,7 +65,7 @@ class Settings(ABC):
 
     def start_after(self, early: float) -> Settings:
         """The same settings, which act only after this share of the schedule where early steps are
-        to stay exact.
+        to stay exact. Where that changes nothing, ``exact_early_steps`` is false in them.
 
         early: 0 for a kind of model that has no such part.
 
@@ -73,7 +73,7 @@ class Settings(ABC):
         """
         asked = self.percent_range
         if not self.exact_early_steps or asked.start >= early:
-            return self
+            return replace(self, exact_early_steps=False)
         if asked.end <= early:
             raise ValueError(
                 f"end_percent is {asked.end}, expected more than {early}, or exact_early_steps off"

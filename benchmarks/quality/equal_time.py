@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from token_merge.tome_core.schedule import EARLY
-
 from .. import intervals, markdown
-from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES
+from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, share_early
 from ..speed.results import Case
 from ..speed.summary import compare
 from ..speed.windows import WINDOWS_2, WINDOWS_4, WINDOWS_MERGE
@@ -185,20 +183,14 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
             calls = 1.0 if one.calls is None else one.calls
             share = aim / 100 or calls
             name = _name_row(one, share, behind)
-            early = count_early(regime) if one.name in EARLY_EXACT else 0.0
+            exact = one.name in EARLY_EXACT
+            early = share_early(regime.steps, regime.denoise) if exact else 0.0
             time = early + (1 - early) * of_calls[computes]
             times[name] = max(times.get(name, 0.0), time * share)
             found.setdefault(name, {})[regime] = one
             taken.setdefault(name, {})[regime] = time * calls
     rows = [Row(name, times[name], found[name], taken[name]) for name in found if times[name] < 1]
     return sorted(rows, key=lambda row: row.time)
-
-
-def count_early(regime: Regime) -> float:
-    """The share of its steps that lie in the early part of the schedule."""
-    whole = int(regime.steps / regime.denoise)
-    first = whole - regime.steps
-    return sum(step < EARLY * whole for step in range(first, whole)) / regime.steps
 
 
 def time_calls(case: Case) -> dict[str, float]:

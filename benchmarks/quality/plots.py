@@ -29,28 +29,24 @@ MARK = "Results"
 
 @dataclass(frozen=True)
 class Series:
-    """Variants that a line joins. begins, ends: how their names do. color, marker: matplotlib's."""
+    """Variants that a line joins. begins: how their names begin. color, marker: matplotlib's.
+    reduces_all: whether they are those in all steps.
+    """
 
     label: str
     begins: str
     color: str
     marker: str
-    ends: str = ""
+    reduces_all: bool = False
 
     def find(self, rows: Sequence[Row]) -> list[Row]:
-        """A variant in all steps is only in a series of such."""
-        return [
-            row
-            for row in rows
-            if row.name.startswith(self.begins)
-            and row.name.endswith(self.ends)
-            and (self.ends == ALL_STEPS or not row.name.endswith(ALL_STEPS))
-        ]
+        of_kind = (row for row in rows if row.name.endswith(ALL_STEPS) == self.reduces_all)
+        return [row for row in of_kind if row.name.startswith(self.begins)]
 
 
 SERIES = (
     Series("Token Downsample ×2 (the default), ×4", "Token Downsample", "#d62728", "o"),
-    Series("the same in all steps", "Token Downsample", "#f4a6a6", "o", ALL_STEPS),
+    Series("the same in all steps", "Token Downsample", "#f4a6a6", "o", reduces_all=True),
     Series("Token Merge 0.2 (the default), 0.5", "Token Merge", "#ff7f0e", "s"),
     Series("unpatched, fewer steps", "unpatched", "#1f77b4", "v"),
     Series("EasyCache", "EasyCache", "#7f7f7f", "^"),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 
 from token_merge.tome_core.layer import LEAST_FLOPS
-from token_merge.tome_core.schedule import EARLY
 
 from .. import markdown
-from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES
+from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, share_early
 from .results import Case, Results
 from .summary import Row, compare
 from .windows import WINDOWS_2, WINDOWS_4, WINDOWS_MERGE
@@ -131,7 +129,7 @@ OF_UNETS = (
     Line("the same by TomePatchModel", "TomePatchModel", MERGE_QUERIES.name),
     Line("HyperTile", "HyperTile", None),
 )
-EXACT_STEPS = ceil(8 * EARLY) / 8
+EXACT_STEPS = share_early(8)
 """Of 8 steps on a transformer, by default."""
 OF_TRANSFORMERS = (
     Line(DOWNSAMPLING, "ours", WINDOWS_2.name, "downsampling", EXACT_STEPS),

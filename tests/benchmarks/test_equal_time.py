@@ -12,7 +12,6 @@ from benchmarks.quality import cli
 from benchmarks.quality.equal_time import (
     SHAPES,
     Row,
-    count_early,
     list_rows,
     read_reports,
     time_calls,
@@ -27,7 +26,7 @@ from benchmarks.quality.regimes import FOUR_STEPS, Regime
 from benchmarks.quality.report import Report, VariantReport
 from benchmarks.quality.rivals_table import write_rivals
 from benchmarks.quality.variants import list_variants
-from benchmarks.settings import DOWNSAMPLE, MERGE_ALL
+from benchmarks.settings import DOWNSAMPLE, MERGE_ALL, share_early
 from benchmarks.speed.results import Case, Measured, Results
 from benchmarks.speed.windows import WINDOWS_2
 
@@ -84,9 +83,8 @@ def test_fewer_calls_take_less_time(case: Case) -> None:
 
 
 def test_exact_early_steps_take_the_time_of_the_unpatched_model(case: Case) -> None:
-    regimes = (EIGHT_STEPS, FOUR_STEPS, Regime("euler", "simple", 8, denoise=0.3))
-    assert [count_early(each) for each in regimes] == [0.25, 0.25, 0.0]
-    assert count_early(Regime("euler", "simple", 20)) == 0.2
+    assert [share_early(8), share_early(4), share_early(8, 0.3)] == [0.25, 0.25, 0.0]
+    assert share_early(20) == 0.2
     case.measured.append(Measured("ours", "ours", WINDOWS_2.name, seconds=[4.0, 8.0]))
     names = ("Token_Downsample_×2,_window", "Token_Downsample_×2,_window,_all_steps")
     rows = list_rows(case, {EIGHT_STEPS: report(**dict.fromkeys(names, 1e-3))})

@@ -44,6 +44,12 @@ def test_a_run_without_later_steps_says_why_nothing_is_reduced(apply, flux, deno
     assert said in message
 
 
+@pytest.mark.parametrize("name", ["SD15", "Flux"])
+def test_a_range_that_was_chosen_by_hand_is_not_put_down_to_them(name, unet, denoise, messages):
+    denoise(ours.apply("TokenMergeAdvanced", unet(name), start_percent=0.2), steps=1)
+    assert messages()[0].endswith("lies in 20% to 100% of the schedule.")
+
+
 def test_a_run_says_which_part_is_reduced(apply, flux, denoise, messages):
     denoise(apply(flux), steps=4, size=(32, 32))
     assert messages()[-1].endswith(": acts from 20% to 100% of the schedule.")

@@ -15,7 +15,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
 from ....tome_core.draws import Draws
-from ....tome_core.schedule import EARLY, PercentRange, SigmaRange
+from ....tome_core.schedule import PercentRange, SigmaRange
 from ....tome_core.settings import Settings, Target
 from ..settings_stack import SettingsStack
 from .draw_index import DrawIndex
@@ -72,8 +72,9 @@ class Run:
             return "the sampler did not call the model"
         if settings not in self.acted:
             part = f"none of its steps lies in {settings.percent_range} of the schedule"
-            early = settings.exact_early_steps and settings.percent_range.start == EARLY
-            return f"{part}; turn exact_early_steps off to reduce earlier ones" if early else part
+            if settings.exact_early_steps:
+                return f"{part}; turn exact_early_steps off to reduce earlier ones"
+            return part
         return (
             "in its steps another node computed the model's blocks or attention, as TeaCache does, "
             "or none was computed"
