@@ -10,6 +10,7 @@ import comfy_kitchen
 import pytest
 import torch
 import torch.nn.functional as F
+from token_merge.nodes.hooks.attention.call import AttentionCall
 from token_merge.tome_core.faster_forms import FORMS
 from token_merge.tome_core.windows import int8 as int8_windows
 from torch import Tensor
@@ -147,6 +148,20 @@ def test_tiles_of_the_picture_come_before_the_prompt() -> None:
     first = order[:BLOCK] - 77
     assert first.max() == 7 * 16 + 7 and {n % 16 for n in first.tolist()} == set(range(8))
     assert order[-77:].tolist() == list(range(77))
+
+
+def test_blocks_of_sol_attention_in_raster_order_are_rows_of_the_picture() -> None:
+    """The prompt, which is first in Flux, is read behind them."""
+    heads, of_picture = 2, BLOCK * BLOCK
+    q, k, v = draw(1, heads, 77 + of_picture, 8)
+    call = AttentionCall.read(q, k, v, heads, skip_reshape=True, transformer_options={})
+    routing = Routing(tau=2.0, extra_tokens=0)
+    out, pairs = SolAttention(routing)(call, IN_FLUX)
+    moved_out, *moved = (x[0].roll(-77, dims=1) for x in (out, q, k, v))
+    is_prompt = torch.arange(77 + of_picture) >= of_picture
+    expected, read = sol_attention.attend(*moved, routing, is_prompt)
+    torch.testing.assert_close(moved_out, expected)
+    assert pairs == read < 0.5 * (77 + of_picture) ** 2
 
 
 REGIME = Regime("euler", "simple", 4)

@@ -91,14 +91,18 @@ class SolAttention:
         return out[:, back].view_as(call.q).to(call.v.dtype), pairs
 
     def list_order(self, length: int, picture: Picture) -> Tensor:
-        """(length,), tokens as they are, or tiles of the picture and then the prompt."""
+        """(length,), the picture row by row or in tiles, and then the prompt.
+
+        In front of the picture, a prompt of 77 tokens would shift all blocks by part of a row.
+        """
         numbers = torch.arange(length)
-        if not self.tiled:
-            return numbers
-        side = isqrt(BLOCK)
-        frames, rows, columns = picture.find_sides(length)
-        tiles = numbers[picture.before :].view(frames, rows // side, side, columns // side, side)
-        return torch.cat([tiles.transpose(2, 3).flatten(), numbers[: picture.before]])
+        prompt, places = numbers[: picture.before], numbers[picture.before :]
+        if self.tiled:
+            side = isqrt(BLOCK)
+            frames, rows, columns = picture.find_sides(length)
+            tiles = places.view(frames, rows // side, side, columns // side, side)
+            places = tiles.transpose(2, 3).flatten()
+        return torch.cat([places, prompt])
 
 
 @dataclass(frozen=True)
