@@ -11,6 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+MEASURED = ("nodes", "tome_core", "benchmarks", ":!benchmarks/*/results/*")
+"""Numbers depend on these files, as git's pathspecs. Results change while they are measured."""
+
 
 def describe(device: str, root: Path) -> dict[str, Any]:
     """What the numbers depend on; nothing that names a person or a place."""
@@ -48,12 +51,21 @@ def find_processor() -> str:
 
 
 def find_commit(root: Path) -> str | None:
-    """The commit of the tree; a packed tree is told it by its ``run.sh``."""
+    """The commit of the tree, with "+" behind it where what is measured was changed since.
+
+    A packed tree is told it by its ``run.sh``.
+    """
     if told := os.environ.get("TOKEN_MERGE_COMMIT"):
         return told
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        result = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        head = _run_git(root, "rev-parse", "--short=12", "HEAD")
     except OSError:
         return None
-    return result.stdout.strip() or None
+    if head.returncode:
+        return None
+    changed = _run_git(root, "diff", "--quiet", "HEAD", "--", *MEASURED).returncode
+    return head.stdout.strip() + ("+" if changed else "")
+
+
+def _run_git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)

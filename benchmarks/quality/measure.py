@@ -144,6 +144,7 @@ def _measure(
         else:
             measured.st_lpips = perceptual.st_lpips(pictures, unpatched).tolist()
         measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
+        measured.commit = report.machine["commit"] or ""
         report.write(place)
 
 

@@ -22,7 +22,7 @@ class VariantReport:
     squared_error, st_lpips: of each finished picture against the original of the same seed.
     flicker: of each finished clip, see metrics.py. calls: of the model, as a share of those of the
     unpatched model, counted by rows. pairs: queries times keys in all its self-attention, as a
-    share too.
+    share too. commit: that it was measured with, see machine.py; "" where that was not noted.
     """
 
     name: str
@@ -32,6 +32,7 @@ class VariantReport:
     flicker: list[float] = field(default_factory=list)
     calls: float | None = None
     pairs: float | None = None
+    commit: str = ""
 
     @property
     def decibels(self) -> list[float]:

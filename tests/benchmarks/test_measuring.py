@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from benchmarks import machine
 from benchmarks.quality import cache_thresholds, cli, tables, yardsticks
 from benchmarks.quality.batches import SLIDES, make_clips
 from benchmarks.quality.regimes import Regime
@@ -16,6 +17,7 @@ from benchmarks.trained import clips
 REGIME = "euler-simple-4-cfg1"
 OURS = "Token Downsample ×2, window, all steps"
 DRAWN = "Token Downsample ×2"
+COMMIT = "0123456789ab+"
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,7 @@ def measure(folder: Path, model: str, tokens: str, cached: str) -> Report:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yardsticks, "SHARES", (85,))
         patch.setattr(cache_thresholds, "LADDER", (0, 16, 48, 300))
+        patch.setattr(machine, "find_commit", lambda root: COMMIT)
         assert cli.main(words) == 0
     assert [place.name for place in folder.iterdir()] == [REGIME]
     return Report.read(folder / REGIME / "results.json")
@@ -75,6 +78,7 @@ def test_every_variant_has_errors_and_its_effort(kind: str, request: pytest.Fixt
         assert [len(one.squared_error), len(one.st_lpips)] == [2, 2]
         assert min(*one.squared_error, *one.st_lpips) > 0
         assert len(one.flicker) == (2 if kind == "moving" else 0)
+        assert one.commit == COMMIT
 
 
 def test_the_table_is_in_the_order_of_the_variants(pictures: Report) -> None:
