@@ -26,7 +26,12 @@ def comfyui_tome(model: ModelPatcher, ratio: float) -> ModelPatcher:
 
 
 def hypertile(model: ModelPatcher, finest: int) -> ModelPatcher:
-    """ComfyUI's HyperTile with its defaults; attention within tiles, so token counts differ."""
+    """ComfyUI's HyperTile, down to the finest layers; otherwise with its defaults.
+
+    It lays queries in tiles, and leaves keys and values in raster order. ComfyUI's attention deals
+    these out among the tiles, so that each tile reads a strip of the picture, and not itself as in
+    HyperTile's own code.
+    """
     return HyperTile.execute(
         model, tile_size=256, swap_size=2, max_depth=finest - 1, scale_depth=False
     )[0]

@@ -54,10 +54,14 @@ class EffortWatch:
         return executor(x, *args, **kwargs)
 
     def _count_pairs(self, q: Tensor, k: Tensor, options: Mapping[str, Any]) -> None:
-        """Of one call of ComfyUI's attention function; cross-attention to the prompt has none."""
+        """Of one call of ComfyUI's attention function; cross-attention to the prompt has none.
+
+        Where there are more rows of queries than of keys, as with ComfyUI's HyperTile, the function
+        deals out the keys among them.
+        """
         dim = find_tokens_dim(options)
         if k.shape[dim] != PROMPT_TOKENS:
-            self.effort += Effort(pairs=q.shape[0] * q.shape[dim] * k.shape[dim])
+            self.effort += Effort(pairs=k.shape[0] * q.shape[dim] * k.shape[dim])
 
     def _count_own(self, q: Tensor, k: Tensor, *args: Any, **options: Any) -> None:
         """Of one call that was computed without ComfyUI's function: what a rival or our node's

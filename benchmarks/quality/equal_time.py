@@ -40,7 +40,7 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "ToDo ×2": (("ToDo", DOWNSAMPLE.name),),
     "tomesd 0.5": (("tomesd", MERGE_ALL.name),),
     "TomePatchModel 0.5": (("TomePatchModel", MERGE_QUERIES.name),),
-    "HyperTile": (("HyperTile", None),),
+    "ComfyUI's HyperTile": (("ComfyUI's HyperTile", None),),
 }
 """For the name of a variant of pictures, this has the variants and settings under which ``bench``
 has its calls."""

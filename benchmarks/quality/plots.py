@@ -52,7 +52,7 @@ SERIES = (
     Series("EasyCache", "EasyCache", "#7f7f7f", "^"),
     Series("ToDo ×2", "ToDo", "#2ca02c", "P"),
     Series("tomesd 0.5", "tomesd", "#9467bd", "X"),
-    Series("HyperTile", "HyperTile", "#8c564b", "D"),
+    Series("ComfyUI's HyperTile", "ComfyUI's HyperTile", "#8c564b", "D"),
     Series("TomePatchModel 0.5", "TomePatchModel", "#17becf", "*"),
 )
 

@@ -26,7 +26,7 @@ ON_UNETS: dict[str, Patch] = {
 PEERS: dict[str, Patch] = {
     "ToDo ×2": seedless(partial(peers.todo, setting=DOWNSAMPLE, finest=FINEST)),
     "tomesd 0.5": partial(peers.tomesd, setting=MERGE_ALL, finest=FINEST),
-    "HyperTile": seedless(partial(peers.hypertile, finest=FINEST)),
+    "ComfyUI's HyperTile": seedless(partial(peers.hypertile, finest=FINEST)),
     "TomePatchModel 0.5": seedless(partial(peers.comfyui_tome, ratio=RATIO)),
 }
 """They know UNets alone."""

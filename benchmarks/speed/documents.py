@@ -127,7 +127,7 @@ OF_UNETS = (
     Line("the same merging by tomesd", "tomesd", MERGE_ALL.name),
     Line("Token Merge 0.5, queries", "ours", MERGE_QUERIES.name, "merging"),
     Line("the same by TomePatchModel", "TomePatchModel", MERGE_QUERIES.name),
-    Line("HyperTile", "HyperTile", None),
+    Line("ComfyUI's HyperTile", "ComfyUI's HyperTile", None),
 )
 EXACT_STEPS = share_early(8)
 """Of 8 steps on a transformer, by default."""

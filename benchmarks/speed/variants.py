@@ -70,7 +70,7 @@ def list_for_unet(finest: int) -> list[Variant]:
             for method in ("stratified", "interleaved")
         ),
         Variant("ToDo", "peer", todo, DOWNSAMPLE),
-        Variant("HyperTile", "peer", partial(peers.hypertile, finest=finest)),
+        Variant("ComfyUI's HyperTile", "peer", partial(peers.hypertile, finest=finest)),
     ]
 
 

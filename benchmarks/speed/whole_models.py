@@ -106,7 +106,7 @@ def _list_for_unet(finest: int) -> Iterator[Variant]:
     tomesd = partial(peers.tomesd, setting=MERGE_ALL, finest=finest)
     yield Variant("tomesd, ratio 0.5", "peer", tomesd)
     yield Variant("ToDo ×2", "peer", partial(peers.todo, setting=DOWNSAMPLE, finest=finest))
-    yield Variant("HyperTile", "peer", partial(peers.hypertile, finest=finest))
+    yield Variant("ComfyUI's HyperTile", "peer", partial(peers.hypertile, finest=finest))
 
 
 def _list_for_transformer(clip: Clip) -> Iterator[Variant]:

@@ -10,6 +10,7 @@ from benchmarks.quality import sampling, yardsticks
 from benchmarks.quality.effort import Effort, EffortWatch
 from benchmarks.quality.patches import Patch, downsample, merge, windows
 from benchmarks.quality.regimes import Regime
+from benchmarks.quality.variants import PEERS
 from benchmarks.trained import places, text, weights
 from benchmarks.trained.flux import FluxShape
 
@@ -18,10 +19,16 @@ TOKENS = 16
 REGIME = Regime("euler", "simple", 2)
 
 
-def measure(model: ModelPatcher, patch: Patch, regime: Regime = REGIME, rows: int = 1) -> Effort:
+def measure(
+    model: ModelPatcher,
+    patch: Patch,
+    regime: Regime = REGIME,
+    rows: int = 1,
+    tokens: int = TOKENS,
+) -> Effort:
     clip = text.build_encoder()
     prompts = torch.stack([text.encode(clip, "a cat")] * rows)
-    batch = sampling.Batch(prompts, prompts[:1], tuple(range(rows)), sampling.square(TOKENS))
+    batch = sampling.Batch(prompts, prompts[:1], tuple(range(rows)), sampling.square(tokens))
     watch = EffortWatch()
     sampling.sample(watch.attach(patch(model)), batch, regime)
     return watch.effort
@@ -44,6 +51,16 @@ PICTURE = TOKENS**2
 
 def test_an_unpatched_transformer_compares_every_token_with_every_token(flux: ModelPatcher) -> None:
     assert measure(flux, UNPATCHED) == Effort(2, 2 * BLOCKS * (PROMPT + PICTURE) ** 2)
+
+
+def test_comfyuis_hypertile_reads_a_fourth_of_the_pairs_of_the_finest_layers(
+    unet: ModelPatcher,
+) -> None:
+    """It makes tiles of 32 x 32 tokens, of 64 x 64 as in a picture of SD 1.5 of 512 x 512."""
+    sides, once = (64, 32, 16), Regime("euler", "simple", 1)
+    finest, middle, coarsest = (side**4 for side in sides)
+    found = measure(unet, PEERS["ComfyUI's HyperTile"], once, tokens=64)
+    assert found.pairs == 3 * finest // 4 + 3 * middle + 4 * coarsest
 
 
 def test_rows_and_guidance_count_as_often_as_they_are_computed(flux: ModelPatcher) -> None:

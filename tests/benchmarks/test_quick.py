@@ -43,7 +43,7 @@ def test_every_variant_was_measured(quick: tuple[Path, Results]) -> None:
     assert {(settings.MERGE_QUERIES.name, name) for name in ("ours", "TomePatchModel")} <= measured
     of_downsampling = ("limit", "ours, stratified", "ours, interleaved", "ToDo")
     assert {(settings.DOWNSAMPLE.name, name) for name in of_downsampling} <= measured
-    assert {(None, "unpatched"), (None, "HyperTile")} <= measured
+    assert {(None, "unpatched"), (None, "ComfyUI's HyperTile")} <= measured
 
 
 def test_no_variant_failed_and_each_round_was_counted(quick: tuple[Path, Results]) -> None:
