@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 from comfy.model_patcher import ModelPatcher
 
@@ -26,27 +27,46 @@ def find(model: ModelPatcher, batch: Batch, regime: Regime) -> dict[str, float]:
     return {
         yardsticks.name_share(share, name): threshold
         for name, before in yardsticks.CACHED.items()
-        for share, threshold in _find(before(model), batch, regime)
+        for share, threshold in choose(partial(_count_rows, before(model), batch, regime)).items()
     }
 
 
-def _find(model: ModelPatcher, batch: Batch, regime: Regime) -> list[tuple[int, float]]:
-    """(share in per cent, threshold)"""
+def _count_rows(model: ModelPatcher, batch: Batch, regime: Regime, threshold: float) -> int:
+    """Those that are left."""
+    watch = EffortWatch()
+    sampling.sample(watch.attach(yardsticks.cache(threshold)(model)), batch, regime)
+    return watch.effort.rows
+
+
+def choose(count_rows: Callable[[float], int]) -> dict[int, float]:
+    """Thresholds by share in per cent, each under the share that it comes nearest to, the higher of
+    two that are as near.
+
+    count_rows: that are left with a threshold; a higher one leaves no more.
+    """
 
     @cache
     def count(rung: int) -> int:
-        """Rows that are left."""
-        watch = EffortWatch()
-        patched = watch.attach(yardsticks.cache(LADDER[rung] / 100)(model))
-        sampling.sample(patched, batch, regime)
-        return watch.effort.rows
+        return count_rows(LADDER[rung] / 100)
 
-    found: dict[int, tuple[int, float]] = {}
+    def miss(share: int, rung: int) -> int:
+        """How far the rung is from the share, in hundredths of a row."""
+        return abs(100 * count(rung) - share * count(0))
+
+    def find_share(rung: int) -> int:
+        return min(yardsticks.SHARES, key=lambda share: miss(share, rung))
+
+    found = {}
     for share in yardsticks.SHARES:
-        wanted = count(0) * share / 100
         # The lowest rung that leaves so many rows or fewer; the last where none does.
-        first = bisect_left(range(len(LADDER) - 1), -wanted, key=lambda rung: -count(rung))
-        nearest = min((max(first - 1, 0), first), key=lambda rung: abs(count(rung) - wanted))
-        if count(nearest) < count(0):
-            found.setdefault(count(nearest), (share, LADDER[nearest] / 100))
-    return list(found.values())
+        first = bisect_left(
+            range(len(LADDER) - 1), -share * count(0), key=lambda rung: -100 * count(rung)
+        )
+        own = [
+            rung
+            for rung in (first - 1, first)
+            if count(rung) < count(0) and find_share(rung) == share
+        ]
+        if own:
+            found[share] = LADDER[min(own, key=partial(miss, share))] / 100
+    return found

@@ -72,6 +72,29 @@ def test_thresholds_of_easy_cache_leave_about_the_wanted_calls(flux: ModelPatche
         assert calls < 1 and calls == pytest.approx(wanted, abs=0.13)
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ((4, 3, 2, 1), {70: 3, 50: 2}),
+        ((8, 7, 6, 5, 4), {85: 7, 70: 6, 50: 4}),
+        ((8, 7, 5), {85: 7, 70: 5}),  # 5 of 8 is nearer to 70 than to 50 %
+        ((100, 99, 72), {85: 99, 70: 72}),
+        ((40, 31, 24), {85: 31, 70: 24}),  # 31 of 40 is as near to 70, 24 to 50 %
+        ((4, 4), {}),
+    ],
+)
+def test_a_threshold_of_easy_cache_is_filed_under_the_nearest_share(
+    rows: tuple[int, ...], expected: dict[int, int]
+) -> None:
+    def count(threshold: float) -> int:
+        """One row of numbers after the other, up the ladder."""
+        rung = cache_thresholds.LADDER.index(round(100 * threshold))
+        return rows[len(rows) * rung // len(cache_thresholds.LADDER)]
+
+    found = cache_thresholds.choose(count)
+    assert {share: count(threshold) for share, threshold in found.items()} == expected
+
+
 def test_easy_cache_leaves_the_samplers_own_latent_alone(
     flux: ModelPatcher, batches: list[Batch]
 ) -> None:
