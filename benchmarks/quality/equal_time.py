@@ -16,10 +16,10 @@ from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, share_early
 from ..speed.results import Case
 from ..speed.summary import compare
 from ..speed.windows import WINDOWS_2, WINDOWS_4, WINDOWS_MERGE
+from .patches import ALL_STEPS
 from .places import RESULTS
 from .regimes import Regime, parse
 from .report import Report, VariantReport
-from .variants import ALL_STEPS
 from .yardsticks import CACHED, SHARES, name_cache, name_share
 
 UNPATCHED = "unpatched"
@@ -28,7 +28,7 @@ OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE.name),),
     "Token Downsample ×2, window": (("ours", WINDOWS_2.name),),
     "Token Downsample ×4, window": (("ours", WINDOWS_4.name),),
-    "Token Downsample ×2, default": (
+    f"Token Downsample ×2, {ALL_STEPS}": (
         ("ours", WINDOWS_2.name),
         ("ours, interleaved", DOWNSAMPLE.name),
     ),
@@ -221,7 +221,7 @@ def _name_row(one: VariantReport, share: float, behind: str) -> str:
     if behind == UNPATCHED:
         return f"EasyCache, about {_tell_share(share)} of the calls"
     if behind:
-        return f"EasyCache, about {_tell_share(share)}, behind {behind.removesuffix(', default')}"
+        return f"EasyCache, about {_tell_share(share)}, behind {behind}"
     if one.kind == "yardstick":
         return f"{UNPATCHED}, {_tell_share(share)} of the steps"
     return NAMES.get(one.name, one.name)

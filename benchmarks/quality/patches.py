@@ -13,6 +13,8 @@ from token_merge.nodes.hooks.transformer.attention import LOCAL_WINDOW
 from .. import ours
 from ..settings import MERGE_ALL
 
+ALL_STEPS = "all steps"
+"""A name ends so where the early steps are reduced too."""
 PictureKind = Literal["ours", "peer", "yardstick"]
 
 

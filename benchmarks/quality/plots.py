@@ -13,9 +13,9 @@ from PIL import Image
 from .. import intervals
 from ..speed.results import Case
 from .equal_time import SHAPES, Row, Shape, list_rows, read_reports
+from .patches import ALL_STEPS
 from .places import RESULTS
 from .regimes import Regime, parse
-from .variants import ALL_STEPS
 
 DRAWN = {
     "SD 1.5 1024²": "euler-normal-8-cfg1",

@@ -8,7 +8,7 @@ from .. import ours, peers
 from ..settings import DOWNSAMPLE, MERGE_ALL, MERGE_QUERIES, RATIO
 from ..trained.places import DISTILLED, find_kind
 from . import rivals
-from .patches import Patch, PictureVariant, downsample, merge, seedless, windows
+from .patches import ALL_STEPS, Patch, PictureVariant, downsample, merge, seedless, windows
 from .regimes import Regime
 from .yardsticks import list_fewer_steps, list_steps
 
@@ -30,8 +30,6 @@ PEERS: dict[str, Patch] = {
     "TomePatchModel 0.5": seedless(partial(peers.comfyui_tome, ratio=RATIO)),
 }
 """They know UNets alone."""
-ALL_STEPS = "all steps"
-"""A name ends so where the early steps are reduced too."""
 REDUCED_EARLY = {"exact_early_steps": False}
 BY_DEFAULT = "Token Downsample ×2, window"
 ON_TRANSFORMERS: dict[str, Patch] = {

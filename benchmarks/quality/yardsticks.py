@@ -7,7 +7,7 @@ from functools import partial
 from comfy.model_patcher import ModelPatcher
 
 from .. import peers
-from .patches import Patch, PictureVariant, chain, downsample, seedless
+from .patches import ALL_STEPS, Patch, PictureVariant, chain, downsample, seedless
 from .regimes import Regime
 
 FEWER_STEPS = {20: (17, 13, 10, 8), 8: (7, 6, 5, 4), 4: (3, 2)}
@@ -27,9 +27,9 @@ UNPATCHED = PictureVariant("unpatched", "yardstick", seedless(_keep))
 
 CACHED: dict[str, Patch] = {
     "": UNPATCHED.patch,
-    "Downsample ×2, default": downsample(2, method="interleaved", local_window="auto"),
+    f"Downsample ×2, {ALL_STEPS}": downsample(2, method="interleaved", local_window="auto"),
 }
-"""EasyCache is put behind these, in all steps. Each has the name that is shown."""
+"""EasyCache is put behind these. Each has the name that is shown."""
 
 
 def list_fewer_steps(regime: Regime) -> list[PictureVariant]:

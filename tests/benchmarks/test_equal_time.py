@@ -56,15 +56,15 @@ def report(thresholds: dict[str, float] | None = None, **errors: float) -> Repor
 
 def test_a_call_takes_what_it_took_beside_the_unpatched_model(case: Case) -> None:
     found = time_calls(case)
-    names = ("Token Downsample ×2, interleaved", "Token Downsample ×2, default")
+    names = ("Token Downsample ×2, interleaved", "Token Downsample ×2, all steps")
     expected = {"unpatched": 1.0, "Token Merge 0.5": 0.5, **dict.fromkeys(names, 0.8)}
     assert found == pytest.approx(expected)
 
 
 def test_fewer_calls_take_less_time(case: Case) -> None:
-    cached = "EasyCache 0.1 (70 %), Downsample ×2, default"
+    cached = "EasyCache 0.1 (70 %), Downsample ×2, all steps"
     found = report(
-        {"(70 %), Downsample ×2, default": 0.1},
+        {"(70 %), Downsample ×2, all steps": 0.1},
         **{
             "unpatched,_6_steps": 1e-3,
             "Token_Merge_0.5": 1e-2,
@@ -76,7 +76,7 @@ def test_fewer_calls_take_less_time(case: Case) -> None:
     rows = list_rows(case, {EIGHT_STEPS: found})
     assert [(row.name, pytest.approx(row.time)) for row in rows] == [
         ("Token Merge 0.5", 0.5),
-        ("EasyCache, about 70 %, behind Token Downsample ×2", 0.56),
+        ("EasyCache, about 70 %, behind Token Downsample ×2, all steps", 0.56),
         ("unpatched, 75 % of the steps", 0.75),
     ]
     assert rows[1].times[EIGHT_STEPS] == pytest.approx(0.8 * 0.65)
