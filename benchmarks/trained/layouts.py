@@ -32,6 +32,9 @@ GROUNDS = (
 )
 HELD_OUT_IN = 16
 """One of so many combinations is kept from training."""
+HELD_OUT_SEED = 1
+DRAWN = 4096
+"""So many combinations are drawn, and those that came before are left out."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,29 @@ class Layouts:
         ground = number(len(GROUNDS))
         key = 5 * first + 3 * second + 7 * relation
         if held_out:
-            # One of the first HELD_OUT_IN grounds is held out for every combination of the others.
-            return Layouts(first, second, relation, -key % HELD_OUT_IN)
+            # Every HELD_OUT_IN-th ground is held out for every combination of the others.
+            ground = -key % HELD_OUT_IN
+            later = ground + HELD_OUT_IN
+            has_later = (later < len(GROUNDS)) & (number(2) > 0)
+            return Layouts(first, second, relation, torch.where(has_later, later, ground))
         ground = torch.where((key + ground) % HELD_OUT_IN == 0, ground + 1, ground)
         return Layouts(first, second, relation, ground % len(GROUNDS))
+
+    @staticmethod
+    def draw_unseen(count: int, subjects: int, generator: Generator, *, moving: bool) -> Layouts:
+        """Combinations that training never sees, each once.
+
+        Raises RuntimeError where there are not so many.
+        """
+        drawn = Layouts.draw(DRAWN, subjects, generator, moving=moving, held_out=True)
+        columns = [getattr(drawn, field.name) for field in fields(drawn)]
+        first: dict[tuple[int, ...], int] = {}
+        for number, row in enumerate(torch.stack(columns, 1).tolist()):
+            first.setdefault(tuple(row), number)
+        if len(first) < count:
+            raise RuntimeError(f"there are {len(first)} combinations, expected {count} or more")
+        chosen = list(first.values())[:count]
+        return Layouts(*(column[chosen] for column in columns))
 
     @property
     def held_out(self) -> Tensor:
@@ -80,3 +102,13 @@ class Layouts:
             for first, second, relation, ground in rows
         ]
         return [" ".join(filter(None, pieces)) for pieces in told]
+
+
+def list_held_out(count: int, names: list[str]) -> list[str]:
+    """Captions of pictures that training never sees, as ``Layouts.draw_unseen``.
+
+    names: of the subjects.
+    """
+    generator = Generator().manual_seed(HELD_OUT_SEED)
+    unseen = Layouts.draw_unseen(count, len(names), generator, moving=False)
+    return unseen.tell(names, moving=False)

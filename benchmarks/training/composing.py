@@ -17,13 +17,21 @@ MOST_SIDE = 512
 
 
 def compose(
-    layouts: Layouts, library: Library, side: int, frames: int, generator: Generator
+    layouts: Layouts,
+    library: Library,
+    side: int,
+    frames: int,
+    generator: Generator,
+    variety: float = 1.0,
 ) -> Tensor:
-    """The scenes as (B, 3, frames, side, side) in [0, 1]. frames: of clips, 1 for pictures."""
+    """The scenes as (B, 3, frames, side, side) in [0, 1]. frames: of clips, 1 for pictures.
+
+    variety: how much sizes and places vary with the same caption, from 0 to 1.
+    """
     canvas = min(MOST_SIDE, 2 * side)  # and shrunk, so that edges are smooth
     ground = draw_grounds(layouts.ground, library.surfaces, canvas, generator)
     pixels = ground[:, None].expand(-1, frames, -1, -1, -1)
-    middles, sizes = _place(layouts, frames, generator)
+    middles, sizes = _place(layouts, frames, generator, variety)
     count, kept = len(layouts.first), library.frames.shape[1]
     start = _random(count, generator) * kept
     numbers = (start[:, None] + torch.arange(frames, device=start.device)).long() % kept
@@ -34,8 +42,7 @@ def compose(
         pictures = library.frames[subject.clamp(min=0)[:, None], numbers].float() / 255
         alpha = pictures[:, :, 3:] * (subject >= 0).view(-1, 1, 1, 1, 1)
         cut = torch.cat([pictures[:, :, :3] * alpha, alpha], 2)
-        mirrored = torch.where(_random(count, generator) < 0.5, -1.0, 1.0)
-        pasted = _paste(cut, middle, size, mirrored, canvas)
+        pasted = _paste(cut, middle, size, canvas)
         pixels = pixels * (1 - pasted[:, :, 3:]) + pasted[:, :, :3]
     if canvas > side:
         pixels = F.avg_pool2d(pixels.flatten(0, 1), canvas // side).unflatten(0, (count, frames))
@@ -73,7 +80,7 @@ def draw_grounds(kinds: Tensor, surfaces: Tensor, side: int, generator: Generato
 
 
 def _place(
-    layouts: Layouts, frames: int, generator: Generator
+    layouts: Layouts, frames: int, generator: Generator, variety: float
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Of the second and the first subject: middles (B, frames, 2) in [-1, 1], and sizes (B,), as
     shares of the side.
@@ -82,13 +89,13 @@ def _place(
     step = STEPS.to(device)[layouts.relation].float()  # (B, 2)
     moving = frames > 1
     paired = (layouts.second >= 0)[:, None]
-    drawn = [_random(count, generator) for _ in range(2)]
+    drawn = [0.5 + variety * (_random(count, generator) - 0.5) for _ in range(2)]
     low, spread = (0.45, 0.2) if moving else (0.6, 0.3)
     sizes = [torch.where(paired[:, 0], 0.38 + 0.12 * one, low + spread * one) for one in drawn]
     middles = []
     for size, sign in zip(sizes, (-0.5, 0.5), strict=True):
         free = (1 - size)[:, None]
-        jitter = free * (2 * _random((count, 2), generator) - 1)
+        jitter = variety * free * (2 * _random((count, 2), generator) - 1)
         apart = sign * step + jitter * torch.where(step == 0, 0.8, 0.1)
         middle = torch.where(paired, apart, jitter * (1 - step.abs() * moving))
         times = torch.linspace(-1, 1, frames, device=device)[:, None] if moving else 0 * step[:1]
@@ -96,13 +103,13 @@ def _place(
     return middles, sizes
 
 
-def _paste(pictures: Tensor, middle: Tensor, size: Tensor, mirrored: Tensor, side: int) -> Tensor:
+def _paste(pictures: Tensor, middle: Tensor, size: Tensor, side: int) -> Tensor:
     """Each on an empty canvas: (B, F, 4, h, w) -> (B, F, 4, side, side)."""
     count, frames = pictures.shape[:2]
     shrink = 2 * pictures.shape[-1] // side
     if shrink > 1:
         pictures = F.avg_pool2d(pictures.flatten(0, 1), shrink).unflatten(0, (count, frames))
-    turns = torch.stack([mirrored, torch.ones_like(mirrored)], 1) / size[:, None]  # (B, 2)
+    turns = (1 / size)[:, None].expand(-1, 2)
     shift = -middle * turns[:, None]
     views = torch.cat(
         [torch.diag_embed(turns)[:, None].expand(-1, frames, -1, -1), shift[..., None]], 3

@@ -27,27 +27,32 @@ AT_ONCE = 2**25
 
 @dataclass(frozen=True)
 class Source:
-    """Makes scenes. frames: of a clip, 1 for pictures."""
+    """Makes scenes. frames: of a clip, 1 for pictures. variety: see ``compose``."""
 
     library: Library
     captions: Captions
     frames: int
+    variety: float = 1.0
 
     @staticmethod
-    def load(place: Path, frames: int, device: torch.device, subjects: int | None = None) -> Source:
+    def load(
+        place: Path,
+        frames: int,
+        device: torch.device,
+        subjects: int | None = None,
+        variety: float = 1.0,
+    ) -> Source:
         """place: of the selection. subjects: most of them."""
         library = Library.load(place, frames > 1, device, subjects)
-        return Source(library, Captions.make(library.names, frames > 1, device), frames)
-
-    def draw_layouts(self, count: int, generator: Generator, held_out: bool = False) -> Layouts:
-        subjects, moving = len(self.library.names), self.frames > 1
-        return Layouts.draw(count, subjects, generator, moving=moving, held_out=held_out)
+        captions = Captions.make(library.names, frames > 1, device)
+        return Source(library, captions, frames, variety)
 
     def make(self, count: int, tokens: int, generator: Generator) -> tuple[Tensor, Tensor]:
         """Latents (count, 32, [frames,] tokens, tokens), unscaled, and prompts (count, 77, C)."""
-        layouts = self.draw_layouts(count, generator)
+        subjects, moving = len(self.library.names), self.frames > 1
+        layouts = Layouts.draw(count, subjects, generator, moving=moving)
         side = tokens * autoencoder.PIXELS_PER_TOKEN
-        pixels = compose(layouts, self.library, side, self.frames, generator)
+        pixels = compose(layouts, self.library, side, self.frames, generator, self.variety)
         latents = autoencoder.encode(pixels)
         return latents if self.frames > 1 else latents[:, :, 0], self.captions.encode(layouts)
 

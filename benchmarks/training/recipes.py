@@ -26,9 +26,9 @@ class Stage:
 @dataclass(frozen=True)
 class Recipe:
     """stages: few tokens first, more later. share: of all the time. frames: of a clip, 1 for
-    pictures. subjects: so many emoji; fewer are learned better. shift: of the noise levels, beside
-    the one that the model samples with; above 1 more of them are high, where the layout is decided
-    (Esser et al., arXiv 2403.03206, eq. 23).
+    pictures. subjects: so many emoji; fewer are learned better. variety: of sizes and places, see
+    ``compose``. shift: of the noise levels, beside the one that the model samples with; above 1
+    more of them are high, where the layout is decided (Esser et al., arXiv 2403.03206, eq. 23).
     teacher: the model that it is distilled from, at the cfg ``guidance``. compile: whether it pays
     on a GPU.
     """
@@ -39,6 +39,7 @@ class Recipe:
     rate: float = 1e-3
     frames: int = 1
     subjects: int = 120
+    variety: float = 1.0
     shift: float = 1.0
     teacher: str = ""
     guidance: float = 1.0
@@ -122,17 +123,15 @@ _NARROW_FLUX = FluxShape(3, 2, 4, CHANNELS)
 _OF_CPU: dict[str, dict[str, Any]] = {
     "unet": {
         "stages": (Stage(16, 16, 0.2), Stage(32, 8, 0.15), Stage(64, 3, 0.65)),
-        "subjects": 8,
         "shift": 4.0,
     },
     "flux": {
         "shape": _NARROW_FLUX,
-        "stages": (Stage(16, 16, 0.35), Stage(32, 6, 0.2), Stage(64, 2, 0.45)),
+        "stages": (Stage(16, 16, 0.35), Stage(32, 6, 0.25), Stage(64, 2, 0.4)),
     },
     "wan": {
         "shape": WanShape(3, 4, CHANNELS),
         "stages": (Stage(16, 2, 0.65), Stage(32, 1, 0.35)),
-        "subjects": 8,
     },
     "flux-4-steps": {
         "shape": _NARROW_FLUX,
@@ -140,8 +139,7 @@ _OF_CPU: dict[str, dict[str, Any]] = {
         "rate": 5e-4,
     },
 }
-ON_CPU = {
-    name: replace(recipe, **({"subjects": 16} | _OF_CPU[name])) for name, recipe in ON_GPU.items()
-}
-"""A processor is far slower: narrower models learn fewer subjects, and more of the time goes to few
-tokens."""
+_OF_ALL = {"subjects": 8, "variety": 0.3}
+ON_CPU = {name: replace(recipe, **(_OF_ALL | _OF_CPU[name])) for name, recipe in ON_GPU.items()}
+"""A processor is far slower: narrower models learn fewer subjects in much the same places, and more
+of the time goes to few tokens."""

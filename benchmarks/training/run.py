@@ -124,7 +124,8 @@ class Task:
         from .pool import Source
 
         subjects = 4 if self.options.quick else self.options.subjects or self.recipe.subjects
-        return Source.load(self.options.data, self.recipe.frames, self.device, subjects)
+        recipe, options = self.recipe, self.options
+        return Source.load(options.data, recipe.frames, self.device, subjects, recipe.variety)
 
     def train(self, seconds: float, steps: float) -> None:
         """At most so long, all runs together."""
@@ -142,8 +143,9 @@ class Task:
 
     def show(self) -> None:
         """A sheet of samples beside the weights."""
+        from ..sheet import draw_sheet
         from ..trained import weights
-        from .samples import draw_sheet, sample
+        from .samples import sample
 
         guidance, steps = (1.0, 4) if self.recipe.teacher else (self.options.guidance, 20)
         count = 2 if self.options.quick else 4 if self.recipe.moving else 16

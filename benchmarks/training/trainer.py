@@ -13,12 +13,13 @@ from typing import Any
 import comfy.model_management
 import torch
 from torch import Generator, Tensor, nn
-from torch.optim import AdamW, Muon, Optimizer
+from torch.optim import Optimizer
 
 from ..trained import weights
 from ..trained.network import build_network
 from . import start
 from .objectives import Batch, denoise, distil
+from .optimizers import make_optimizers
 from .pool import Pool, Source
 from .recipes import Recipe, Stage
 
@@ -184,28 +185,6 @@ class Training:
             "losses": self.losses,
         }
         weights.save(self.place, self.averaged, self.scales, self.recipe.shape, **facts)
-
-
-def make_optimizers(network: nn.Module, rate: float, device: torch.device) -> list[Optimizer]:
-    """Muon for the matrices of blocks, which learn in fewer steps with it (updates as large as
-    AdamW's: Liu et al., arXiv 2502.16982, section 2.2); AdamW for all else.
-    """
-    named = dict(network.named_parameters())
-    turned = {name for name, one in named.items() if one.ndim == 2 and is_in_block(name)}
-    matrices = [one for name, one in named.items() if one.ndim > 1 and name not in turned]
-    others = [one for one in named.values() if one.ndim <= 1]
-    groups: list[dict[str, Any]] = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
-    decay, fused = 0.01, device.type == "cuda"
-    of_blocks = [named[name] for name in turned]
-    return [
-        Muon(of_blocks, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
-        AdamW(groups, lr=rate, betas=(0.9, 0.99), weight_decay=decay, fused=fused),
-    ]
-
-
-def is_in_block(name: str) -> bool:
-    """A matrix that tokens are multiplied with, and none that a noise level is."""
-    return "blocks" in name and not any(word in name for word in ("mod", "emb"))
 
 
 def copy_inputs_of_norms(network: nn.Module) -> None:

@@ -19,8 +19,15 @@ from support.packed import run_packed
 from benchmarks import packing
 from benchmarks.trained import autoencoder, text, weights
 from benchmarks.trained.flux import FluxShape
-from benchmarks.trained.layouts import GROUNDS, MOTIONS, RELATIONS, SURFACES, Layouts
-from benchmarks.training import cli, emoji, options, run
+from benchmarks.trained.layouts import (
+    GROUNDS,
+    MOTIONS,
+    RELATIONS,
+    SURFACES,
+    Layouts,
+    list_held_out,
+)
+from benchmarks.training import cli, emoji, optimizers, options, run
 from benchmarks.training.captions import Captions
 from benchmarks.training.composing import compose
 from benchmarks.training.library import Library
@@ -133,7 +140,17 @@ def test_training_sees_no_combination_that_is_held_out(
     unseen = Layouts.draw(4000, 50, generator, moving=moving, held_out=True)
     assert not seen.held_out.any()
     assert unseen.held_out.all()
-    assert set(seen.ground.tolist()) == set(range(len(GROUNDS)))
+    for drawn in (seen, unseen):
+        assert set(drawn.ground.tolist()) == set(range(len(GROUNDS)))
+
+
+def test_captions_that_are_held_out_come_once() -> None:
+    names = [f"thing {number}" for number in range(8)]
+    captions = list_held_out(64, names)
+    assert len(set(captions)) == 64
+    assert list_held_out(16, names) == captions[:16]
+    with pytest.raises(RuntimeError, match="expected 999 or more"):
+        list_held_out(999, NAMES)
 
 
 @pytest.mark.parametrize("moving", [False, True])
@@ -172,6 +189,17 @@ def test_a_subject_is_where_the_caption_says(
     for scene in pixels[:, :, 0]:
         between = find_middle(scene, 0) - find_middle(scene, 2)
         assert sign * between[axis] > 0.2
+
+
+@pytest.mark.parametrize(("variety", "varies"), [(0.0, False), (1.0, True)])
+def test_without_variety_a_subject_is_always_in_the_same_place(
+    variety: float, varies: bool, selection: Path, generator: torch.Generator
+) -> None:
+    numbers = [0, -1, 0, GROUNDS.index("on a gray background")]
+    layouts = Layouts(*(torch.tensor([one] * 6) for one in numbers))
+    pixels = compose(layouts, Library.load(selection, False), 64, 1, generator, variety)
+    middles = torch.stack([find_middle(scene, 0) for scene in pixels[:, :, 0]])
+    assert bool((middles.std(0) > 0.01).all()) is varies
 
 
 @pytest.mark.parametrize(("words", "axis", "sign"), [("moving left", 0, -1), ("moving down", 1, 1)])
@@ -226,6 +254,16 @@ def test_training_learns_and_goes_on_where_it_was_cut_off(selection: Path, tmp_p
     assert [step for step, _ in second.losses] == list(range(10, 50, 10))
     assert second.losses[-1][1] < 0.8 * second.losses[0][1]
     assert weights.read(place).facts["steps"] == 40
+
+
+@pytest.mark.parametrize("shape", [(16, 48), (48, 16)])
+def test_single_precision_gives_the_update_of_torchs_muon(
+    shape: tuple[int, int], generator: torch.Generator
+) -> None:
+    update = torch.randn(shape, generator=generator)
+    of_torch = optimizers.IN_BFLOAT16(update, (3.4445, -4.775, 2.0315), 5, 1e-7).float()
+    found = optimizers.orthogonalise(update, (3.4445, -4.775, 2.0315), 5, 1e-7)
+    assert (found - of_torch).norm() < 0.02 * of_torch.norm()
 
 
 @pytest.mark.parametrize("recipes", [ON_CPU, ON_GPU])
