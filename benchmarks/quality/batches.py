@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from ..trained import clips, codec, scenes, text
+from ..trained import clips, codec, layouts, scenes, text, weights
 from ..trained.motion import FRAMES
+from ..trained.places import WEIGHTS
 from .regimes import Regime
 from .sampling import Batch, square
 
@@ -16,9 +19,20 @@ SLIDES = " sliding "
 """A caption with this word is of a scene in which all that is seen moves in one direction."""
 
 
-def make_pictures(count: int, tokens: int, first: int = 0) -> list[Batch]:
-    """Picture n has the noise of seed n. tokens: a side. first: number of the first picture."""
-    return _split(scenes.list_held_out(first + count)[first:], square(tokens), first)
+def make_pictures(model: str, count: int, tokens: int, first: int = 0) -> list[Batch]:
+    """Picture n has the noise of seed n. model: by its name. tokens: a side. first: number of the
+    first picture.
+    """
+    stored = weights.read(WEIGHTS[model])
+    captions = list_captions(stored.facts, first + count)[first:]
+    return _split(captions, square(tokens, stored.shape.channels), first)
+
+
+def list_captions(facts: dict[str, Any], count: int) -> list[str]:
+    """Of pictures that a model was not trained on. facts: what its file says of itself."""
+    if "subjects" in facts:
+        return layouts.list_held_out(count, facts["subjects"])
+    return scenes.list_held_out(count)
 
 
 def make_clips(count: int, tokens: int, regime: Regime, first: int = 0) -> list[Batch]:
@@ -46,6 +60,7 @@ def _split(
             tuple(range(first + start, first + start + len(some))),
             shape,
             None if starts is None else starts[start : start + len(some)],
+            tuple(captions[start : start + len(some)]),
         )
         for start, some in zip(range(0, len(captions), ROWS), prompts.split(ROWS), strict=True)
     ]

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     try:
         with waiting(console, "Importing ComfyUI"):
             loading.load(options.device)
-        {"measure": _measure, "times": _times}[options.action](options, console)
+        {"measure": _measure, "sheet": _measure, "times": _times}[options.action](options, console)
     except (RuntimeError, OSError) as error:
         console.print(f"[bold red]quality failed.[/] {error}", highlight=False)
         return 1
@@ -34,12 +34,12 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
     with waiting(console, "Importing what measures"):
         import torch
 
-        from . import measure, tables
+        from . import measure, sheets, tables
 
     if options.threads:
         torch.set_num_threads(options.threads)
     console.width = max(console.width, tables.WIDTH)
-    measure.run(options, console)
+    {"measure": measure, "sheet": sheets}[options.action].run(options, console)
 
 
 def _times(options: argparse.Namespace, console: Console) -> None:

@@ -33,27 +33,36 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
     Raises RuntimeError where the results in place are of other weights.
     """
-    file = WEIGHTS[options.model]
-    with waiting(console, "Loading the model"):
-        model = weights.load(file, options.device, getattr(torch, options.precision))
-        mark = weights.fingerprint(weights.load(file))
+    model = load_model(options, console)
+    mark = weights.fingerprint(weights.load(WEIGHTS[options.model]))
     for regime in options.regimes:
-        with waiting(console, "Encoding the captions"):
-            if options.kind == "wan":
-                made = batches.make_clips(options.pairs, options.tokens, regime, options.first)
-            else:
-                made = batches.make_pictures(options.pairs, options.tokens, options.first)
+        made = make_batches(options, regime, console)
         place = options.out / regime.name / "results.json"
         report = open_report(place, mark, options)
         report.settings = _describe(regime, options, report.settings)
         with waiting(console, "Listing the variants, with EasyCache's thresholds"):
-            variants = list_all(model, made[0], regime, report, options)
+            variants = list_all(model, made[0], regime, report.thresholds, options)
         chosen = choose(variants, options.only)
         _measure(model, made, regime, chosen, report, place, console)
         report.sort([variant.name for variant in variants])
         report.write(place)
         console.print(tables.build_table(report, options.against))
         console.print(f"Numbers: {place}", soft_wrap=True)
+
+
+def load_model(options: argparse.Namespace, console: Console) -> ModelPatcher:
+    """In the precision and on the device that are asked for."""
+    with waiting(console, "Loading the model"):
+        dtype = getattr(torch, options.precision)
+        return weights.load(WEIGHTS[options.model], options.device, dtype)
+
+
+def make_batches(options: argparse.Namespace, regime: Regime, console: Console) -> list[Batch]:
+    """The pictures or clips that all variants are to make."""
+    with waiting(console, "Encoding the captions"):
+        if options.kind == "wan":
+            return batches.make_clips(options.pairs, options.tokens, regime, options.first)
+        return batches.make_pictures(options.model, options.pairs, options.tokens, options.first)
 
 
 def make(
@@ -89,20 +98,21 @@ def list_all(
     model: ModelPatcher,
     first: Batch,
     regime: Regime,
-    report: Report,
+    thresholds: dict[str, float],
     options: argparse.Namespace,
 ) -> list[PictureVariant]:
     """All that can be measured.
 
-    The thresholds of EasyCache are found first, on ``first``, unless no variant with it is wanted.
+    thresholds: of EasyCache. Where there are none, they are found on ``first`` and put in, unless
+    no variant with it is wanted.
     """
     wanted = options.only is None or any(
         name.startswith(("EasyCache", "*")) for name in options.only
     )
-    if wanted and not report.thresholds:
+    if wanted and not thresholds:
         # Other pictures leave out other calls.
-        report.thresholds = cache_thresholds.find(model, first, regime)
-    return [*list_variants(options.model, regime), *yardsticks.list_caches(report.thresholds)]
+        thresholds.update(cache_thresholds.find(model, first, regime))
+    return [*list_variants(options.model, regime), *yardsticks.list_caches(thresholds)]
 
 
 def choose(variants: list[PictureVariant], names: list[str] | None) -> list[PictureVariant]:

@@ -20,6 +20,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "measure", help="the error of every variant against the unpatched model"
     )
     _add_measuring(measure)
+    sheet = actions.add_parser("sheet", help="draw the pictures of variants, with their errors")
+    _add_measuring(sheet)
     times = actions.add_parser(
         "times", help="write which setting has the smallest error in a given time"
     )
@@ -32,7 +34,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="results of `bench` (default: ours)",
     )
     options = parser.parse_args(arguments)
-    if options.action == "measure":
+    if options.action != "times":
         options.kind = find_kind(options.model)
         options.regimes = options.regimes or regimes.STANDARD[options.model][:1]
         options.out = options.out or places.find_results(

@@ -11,6 +11,7 @@ from comfy.model_patcher import ModelPatcher
 from torch import Generator, Tensor
 
 from ..trained import codec
+from ..trained.latent import find_codec
 from .regimes import Regime
 
 STEP_NOISE = 2**31
@@ -24,8 +25,8 @@ class Batch:
 
     prompts: (B, 77, C). nothing: (1, 77, C), the negative prompt. seeds: of the noise, one a
     picture, so that a picture's noise does not depend on what else is in its batch. shape: of one
-    latent, its channels first: (12, H, W), or (12, F, H, W) of a clip. start: (B, *shape), the
-    latents that are made anew where a regime denoises in part.
+    latent, its channels first: (C, H, W), or (C, F, H, W) of a clip. start: (B, *shape), the
+    latents that are made anew where a regime denoises in part. captions: for people.
     """
 
     prompts: Tensor
@@ -33,6 +34,7 @@ class Batch:
     seeds: tuple[int, ...]
     shape: tuple[int, ...]
     start: Tensor | None = None
+    captions: tuple[str, ...] = ()
 
     def noise(self) -> Tensor:
         """(B, *shape)."""
@@ -51,9 +53,9 @@ def _draw(generators: list[Generator], shape: tuple[int, ...]) -> Tensor:
     return torch.stack([torch.randn(shape, generator=each) for each in generators])
 
 
-def square(tokens: int) -> tuple[int, int, int]:
+def square(tokens: int, channels: int = codec.CHANNELS) -> tuple[int, int, int]:
     """The latent's shape of a picture with so many tokens a side."""
-    return (codec.CHANNELS, tokens, tokens)
+    return (channels, tokens, tokens)
 
 
 def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
@@ -93,9 +95,8 @@ def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Tensor:
 
 
 def pictures(model: ModelPatcher, latent: Tensor) -> Tensor:
-    """(B, 12, ..., H, W) as the model sees it -> (B, 3, ..., 2H, 2W) in [0, 1].
+    """(B, C, ..., H, W) as the model sees it -> (B, 3, ..., height, width) in [0, 1].
 
     ...: nothing for pictures, the frames of clips.
     """
-    bands = model.model.process_latent_out(latent)
-    return (codec.join_bands(bands) / 2 + 0.5).clamp(0, 1).cpu()
+    return find_codec(latent.shape[1]).decode(model.model.process_latent_out(latent)).cpu()

@@ -23,6 +23,16 @@ HAAR = torch.tensor(
 inverse."""
 
 
+def encode(pixels: Tensor) -> Tensor:
+    """(B, 3, ..., 2H, 2W) in [0, 1] -> (B, 12, ..., H, W), unscaled."""
+    return split_bands(2 * pixels - 1)
+
+
+def decode(latent: Tensor) -> Tensor:
+    """(B, 12, ..., H, W) -> (B, 3, ..., 2H, 2W) in [0, 1]."""
+    return (join_bands(latent) / 2 + 0.5).clamp(0, 1)
+
+
 def split_bands(pixels: Tensor) -> Tensor:
     """(B, 3, ..., 2H, 2W) -> (B, 12, ..., H, W), unscaled; channel 3 * band + colour.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol, cast
+
 import comfy.latent_formats
 from torch import Tensor
 
@@ -41,6 +43,24 @@ class LearnedVideoLatent(LearnedLatent):
     """The same of every frame: (B, 32, F, H, W)."""
 
     latent_dimensions = 3
+
+
+class Codec(Protocol):
+    """What turns pixels into a latent and back: the modules codec.py and autoencoder.py."""
+
+    def encode(self, pixels: Tensor) -> Tensor:
+        """(B, 3, ..., height, width) in [0, 1] -> (B, C, ..., H, W), unscaled."""
+        ...
+
+    def decode(self, latent: Tensor) -> Tensor:
+        """The inverse, clamped."""
+        ...
+
+
+def find_codec(channels: int) -> Codec:
+    """Of latents with so many channels."""
+    codecs = {codec.CHANNELS: codec, autoencoder.CHANNELS: autoencoder}
+    return cast(Codec, codecs[channels])
 
 
 def find_format(channels: int, dimensions: int) -> type[Latent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from benchmarks import machine
@@ -13,6 +14,7 @@ from benchmarks.quality.batches import SLIDES, make_clips
 from benchmarks.quality.regimes import Regime
 from benchmarks.quality.report import Report, VariantReport
 from benchmarks.trained import clips
+from devtools import picture
 
 REGIME = "euler-simple-4-cfg1"
 OURS = "Token Downsample ×2, window, all steps"
@@ -97,6 +99,15 @@ def test_the_table_leaves_out_what_nobody_measured_and_says_which_gain_is_sure()
     assert "flicker" not in text
     with pytest.raises(RuntimeError, match="--against is 'theirs', expected one of ours, peer"):
         tables.build_table(Report(variants=[ours, peer]), "theirs")
+
+
+def test_a_sheet_shows_the_unpatched_picture_beside_that_of_each_variant(tmp_path: Path) -> None:
+    words = ["sheet", "--model", "flux", "--tokens", "16", "--pairs", "2", "--out", str(tmp_path)]
+    assert cli.main([*words, "--regimes", REGIME, "--precision", "float32", "--only", OURS]) == 0
+    sheet = Image.open(tmp_path / f"{REGIME}.jpg")
+    assert (sheet.width, sheet.height) == (2 * 32 + 8, 2 * (32 + 20))
+    unpatched, ours = (sheet.crop((left, 0, left + 32, 32)) for left in (0, 40))
+    assert 15 < picture.psnr(ours, unpatched) < 60
 
 
 def test_equal_pictures_are_called_equal() -> None:
