@@ -35,13 +35,13 @@ class GraphRun:
     texts: that nodes showed, in the order of the nodes.
     written: the last text that was written on each node meanwhile, in one line, by the node's id.
         The server sends these to the client that queued the graph.
-    step_seconds: the time between the progress events of each sampler, so without its first step.
+    seconds: that each node ran, by its id. A node whose result was kept did not run.
     """
 
     images: list[Image.Image] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     written: dict[str, str] = field(default_factory=dict)
-    step_seconds: list[float] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 class Client:
@@ -79,7 +79,7 @@ class Client:
     def finish(self, identity: str, on_step: Callable[[], None] = lambda: None) -> GraphRun:
         """Wait for a graph that was queued; other events are dropped until then."""
         result = GraphRun()
-        last: tuple[str, float] | None = None  # the node of the last progress event, and when
+        running, began = None, 0.0  # the node, and since when
         while True:
             kind, data = self._next_event()
             if kind == "text":
@@ -87,18 +87,20 @@ class Client:
             if data.get("prompt_id") != identity:
                 continue
             if kind == "progress":
-                now = time.perf_counter()
-                if last is not None and last[0] == data["node"]:
-                    result.step_seconds.append(now - last[1])
-                last = (data["node"], now)
                 on_step()
             elif kind == "execution_error":
                 message = data["exception_message"].strip()
                 raise RunError(f"{data['node_type']} (node {data['node_id']}): {message}")
             elif kind == "execution_interrupted":
                 raise RunError(f"interrupted at {data['node_type']} (node {data['node_id']})")
-            elif kind == "executing" and data["node"] is None:  # last of all, the history is there
-                outputs = self._outputs(identity)
+            elif kind == "executing":
+                now = time.perf_counter()
+                if running is not None:
+                    result.seconds[running] = now - began
+                running, began = data["node"], now
+                if running is not None:
+                    continue
+                outputs = self._outputs(identity)  # last of all, the history is there
                 result.images = self._images(outputs)
                 result.texts = [text for each in outputs for text in each.get("text", [])]
                 return result

@@ -1,8 +1,9 @@
 """``python -m devtools demo``: the unpatched model, each node and fewer steps, side by side.
 
-The variants take turns within a round, so that whatever else the machine does falls on all of
-them alike. The first round warms up and is not counted. Every round has another seed, which all
-variants of the round share: ComfyUI would not sample again for a seed it has just done.
+Sampling is timed as a whole, since our nodes leave early steps as they are. The variants take turns
+within a round, so that whatever else the machine does falls on all of them alike. The first round
+warms up and is not counted. Every round has another seed, which all variants of the round share:
+ComfyUI would not sample again for a seed it has just done.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from .progress import Progress
 from .server import Server, ServerError, link, running
 
 FIRST_SEED = 42
-DEMO_PROMPT = "a yellow star on a blue background"
+DEMO_MODEL = "flux-emoji"
+DEMO_PROMPT = "a penguin on a yellow background"
+GUIDANCE = 3.0
+WARM_UP_STEPS = 2
+"""Enough for a step that is not early."""
 SHOWN_PIXELS = 480
 """A picture on the sheet is at least so wide; its label takes that much."""
 
@@ -41,18 +46,18 @@ class TimedVariant:
 
     name: str
     prompt: Prompt
-    rounds: list[list[float]] = field(default_factory=list)  # seconds of each step, per round
+    rounds: list[float] = field(default_factory=list)  # seconds of sampling with all steps
     image: Image.Image | None = None  # of the last round
     share: float = 1.0  # of the steps
 
     def seconds(self) -> float:
-        """Median seconds per step over all counted rounds."""
-        return median(second for steps in self.rounds for second in steps)
+        """The median over all counted rounds."""
+        return self.share * median(self.rounds)
 
     def speedups(self, unpatched: TimedVariant) -> list[float]:
         """How many times as fast as ``unpatched``, for each round."""
         pairs = zip(unpatched.rounds, self.rounds, strict=True)
-        return [median(theirs) / (self.share * median(ours)) for theirs, ours in pairs]
+        return [theirs / (self.share * ours) for theirs, ours in pairs]
 
 
 def main(arguments: list[str]) -> int:
@@ -89,32 +94,37 @@ def _measure(server: Server, options: argparse.Namespace) -> list[TimedVariant]:
     with Progress("Reading the workflows"):
         variants = _variants(client.object_info(), options)
     steps = variants[0].prompt[_sampler(variants[0].prompt)]["inputs"]["steps"]
-    done, total = count(1), (options.rounds + 1) * len(variants) * steps
+    done, total = count(1), (WARM_UP_STEPS + options.rounds * steps) * len(variants)
     with Progress("Sampling") as progress:
         for number in range(options.rounds + 1):
             for variant in variants:
                 stage = f"Round {number} of {options.rounds}" if number else "Warm-up"
                 progress.stage(f"{stage}, {variant.name}")
-                prompt = graph.with_values(variant.prompt, "KSampler", seed=FIRST_SEED + number)
+                prompt = graph.with_values(
+                    variant.prompt,
+                    "KSampler",
+                    seed=FIRST_SEED + number,
+                    steps=steps if number else WARM_UP_STEPS,
+                )
                 run = client.run(
                     prompt, on_step=lambda: progress.detail(f"step {next(done)} of {total} in all")
                 )
                 variant.image = run.images[0]
                 if number:
-                    variant.rounds.append(run.step_seconds)
+                    variant.rounds.append(run.seconds[_sampler(prompt)])
         progress.stage("Fewer steps")
         seed = FIRST_SEED + options.rounds
-        fewer = _take_fewer_steps(variants[0], variants[-1], steps, seed)
+        fewer = _take_fewer_steps(variants[0], variants[1], steps, seed)
         fewer.image = client.run(fewer.prompt).images[0]
     client.close()
     return [*variants, fewer]
 
 
 def _take_fewer_steps(
-    unpatched: TimedVariant, fastest: TimedVariant, steps: int, seed: int
+    unpatched: TimedVariant, ours: TimedVariant, steps: int, seed: int
 ) -> TimedVariant:
-    """The unpatched model with as many steps as take about the time of ``fastest``."""
-    fewer = count_fewer_steps(steps, median(fastest.speedups(unpatched)))
+    """The unpatched model with as many steps as take about the time of ``ours``."""
+    fewer = count_fewer_steps(steps, median(ours.speedups(unpatched)))
     prompt = graph.with_values(unpatched.prompt, "KSampler", seed=seed, steps=fewer)
     name = f"{fewer} of {steps} steps"
     return TimedVariant(name, prompt, unpatched.rounds, share=fewer / steps)
@@ -131,8 +141,8 @@ def _variants(object_info: dict[str, Any], options: argparse.Namespace) -> list[
         TimedVariant(name, _adapt(graph.to_prompt(each, object_info), options))
         for name, each in (
             ("Unpatched", graph.bypassed(workflow)),
-            ("Token Merge", graph.with_only(workflow, "TokenMerge")),
             ("Token Downsample", graph.with_only(workflow, "TokenDownsample")),
+            ("Token Merge", graph.with_only(workflow, "TokenMerge")),
         )
     ]
 
@@ -143,8 +153,8 @@ def _adapt(prompt: Prompt, options: argparse.Namespace) -> Prompt:
     if options.checkpoint:
         prompt = graph.with_values(prompt, graph.LOADER, ckpt_name=options.checkpoint.name)
     else:
-        prompt = graph.with_trained_model(prompt, DEMO_PROMPT)
-        prompt = graph.with_values(prompt, "KSampler", cfg=1.0)
+        prompt = graph.with_trained_model(prompt, DEMO_PROMPT, DEMO_MODEL)
+        prompt = graph.with_values(prompt, "KSampler", cfg=GUIDANCE, scheduler="simple")
         steps, size = steps or DEFAULT_STEPS, size or DEFAULT_PIXELS
     if steps:
         prompt = graph.with_values(prompt, "KSampler", steps=steps)
@@ -162,7 +172,7 @@ def _table(variants: list[TimedVariant]) -> Table:
     rounds = f"{len(unpatched.rounds)} round" + "s" * (len(unpatched.rounds) > 1)
     table = Table(caption=f"{rounds}; speed as median (lowest to highest round)")
     table.add_column("")
-    for heading in ("s/step", "speed", "PSNR", "mean difference"):
+    for heading in ("seconds", "speed", "PSNR", "mean difference"):
         table.add_column(heading, justify="right")
     for variant in variants:
         table.add_row(variant.name, *_figures(variant, unpatched))
@@ -170,7 +180,7 @@ def _table(variants: list[TimedVariant]) -> Table:
 
 
 def _figures(variant: TimedVariant, unpatched: TimedVariant) -> tuple[str, str, str, str]:
-    seconds = f"{variant.seconds():.2f}"
+    seconds = f"{variant.seconds():.1f}"
     if variant is unpatched:
         return seconds, "1x", "", ""
     assert variant.image is not None
@@ -189,7 +199,7 @@ def _save(variants: list[TimedVariant], place: Path) -> None:
     labels = []
     for variant in variants:
         seconds, speed, psnr, _ = _figures(variant, unpatched)
-        parts = [f"{seconds} s/step", speed.split(" ")[0], f"PSNR {psnr}"]
+        parts = [f"{seconds} s", speed.split(" ")[0], f"PSNR {psnr}"]
         labels.append(f"{variant.name}\n{', '.join(parts[: 1 if variant is unpatched else 3])}")
     images = [
         picture.enlarged(variant.image, SHOWN_PIXELS)

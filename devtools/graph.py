@@ -26,8 +26,8 @@ OURS = ("TokenMerge", "TokenDownsample", "TokenMergeAdvanced", "TokenDownsampleA
 LOADER = "CheckpointLoaderSimple"
 LORA = "LoraLoaderModelOnly"
 SAMPLERS = ("KSampler", "KSamplerAdvanced")
-KINDS = {"lumina2": "flux"}
-"""In place of a model of a kind that was not trained small, one of this kind."""
+KINDS = {"lumina2": "flux-emoji", "flux": "flux-emoji"}
+"""The small model that stands for a kind, where it has another name."""
 PARTS = {"UNETLoader": 0, "CLIPLoader": 1, "DualCLIPLoader": 1, "VAELoader": 2}
 """These load a model in several files. The value says which output of ``LOADER`` theirs is."""
 RUNS, BYPASSED = 0, 4  # the page's modes of a node; bypassed, it passes its inputs through
@@ -70,14 +70,16 @@ def with_demo_model(prompt: Prompt) -> Prompt:
     return prompt
 
 
-def with_trained_model(prompt: Prompt, text: str) -> Prompt:
-    """A copy with the small trained model of its kind for the loaders, and a prompt it knows."""
-    kind = next(
-        (node["inputs"]["type"] for node in prompt.values() if "type" in node["inputs"]), "unet"
-    )
+def with_trained_model(prompt: Prompt, text: str, kind: str = "") -> Prompt:
+    """A copy with a small trained model for the loaders, and a prompt it knows.
+
+    kind: of the model; without it, that of the loaders.
+    """
+    types = (node["inputs"]["type"] for node in prompt.values() if "type" in node["inputs"])
+    kind = kind or next((KINDS.get(each, each) for each in types), "unet")
     prompt = _with_one_loader(_without_loras(prompt))
     for node in _of(prompt, LOADER):
-        node.update(class_type="TokenMergeTrainedModel", inputs={"kind": KINDS.get(kind, kind)})
+        node.update(class_type="TokenMergeTrainedModel", inputs={"kind": kind})
     for node in _of(prompt, *SAMPLERS):
         for name, words in (("negative", ""), ("positive", text)):
             _text_of(prompt, node["inputs"][name])["text"] = words

@@ -43,7 +43,7 @@ def _size(pixels: int) -> dict[str, int]:
     return {"width": pixels, "height": pixels}
 
 
-# One token is 2 x 2 pixels.
+# One token is 2 x 2 pixels, of the Flux of emoji 8 x 8.
 THUMBNAILS = (
     Thumbnail(
         graph.SD15,
@@ -59,15 +59,19 @@ THUMBNAILS = (
     ),
     Thumbnail(
         graph.FLUX,
-        "a purple triangle on an orange background",
-        ("factor 2, small test Flux, 20 steps", "32 x 32 tokens"),
-        {"EmptySD3LatentImage": _size(64)},
+        "a penguin on a purple gradient",
+        ("factor 2, small test Flux, 20 steps", "64 x 64 tokens"),
+        {"EmptySD3LatentImage": _size(512), "KSampler": {"cfg": 3.0}},
     ),
     Thumbnail(
         graph.Z_IMAGE,
-        "a yellow star on a blue background",
-        ("factor 2, small test Flux, 8 steps", "32 x 32 tokens"),
-        {"EmptySD3LatentImage": _size(64), "ModelSamplingAuraFlow": {"shift": 1.0}},
+        "a hamburger on a blue gradient",
+        ("factor 2, small test Flux, 8 steps", "64 x 64 tokens"),
+        {
+            "EmptySD3LatentImage": _size(512),
+            "KSampler": {"cfg": 3.0},
+            "ModelSamplingAuraFlow": {"shift": 1.0},
+        },
     ),
     Thumbnail(
         graph.WAN,

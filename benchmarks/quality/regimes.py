@@ -69,6 +69,7 @@ STANDARD = {
         Regime("euler", "simple", 4, denoise=0.3),
     ),
     "flux-4-steps": (FOUR_STEPS,),
+    "flux-emoji": (Regime("euler", "simple", 8, 3.0), Regime("euler", "simple", 4, 3.0)),
 }
 """For each model, these regimes are worth measuring; the first is the default."""
 

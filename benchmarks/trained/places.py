@@ -10,12 +10,13 @@ WEIGHTS = {
     "flux": FOLDER / "flux" / "scenes.safetensors",
     "wan": FOLDER / "wan" / "scenes.safetensors",
     "flux-4-steps": FOLDER / "flux-4-steps" / "scenes.safetensors",
+    "flux-emoji": FOLDER / "flux-emoji" / "emoji.safetensors",
 }
-"""The key is the model's name, which is its kind of network unless it was distilled."""
-DISTILLED = {"flux-4-steps": "flux"}
-"""These models were distilled to few steps. The value is their kind of network."""
+"""By the model's name. The scenes show drawn shapes."""
+DISTILLED = ("flux-4-steps",)
+"""These models were distilled to few steps."""
 
 
 def find_kind(model: str) -> str:
     """Of network."""
-    return DISTILLED.get(model, model)
+    return model.partition("-")[0]

@@ -5,6 +5,7 @@ All prompts get the same ones, as a server keeps a checkpoint's.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import comfy.model_management
@@ -13,26 +14,35 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from benchmarks.trained import codec, places, text, weights
+from benchmarks.trained import places, text, weights
+from benchmarks.trained.latent import Codec, find_codec
 
 
-class HaarVAE:
-    """What VAEDecode and VAEEncode call, for the fixed transform of codec.py."""
+@dataclass(frozen=True)
+class SmallVAE:
+    """What VAEDecode and VAEEncode call, for the latent of a small model."""
+
+    codec: Codec
 
     def decode(self, latent: Tensor) -> Tensor:
-        """(B, 12, ..., H, W) -> (B, ..., 2H, 2W, 3) in [0, 1]. ...: the frames of clips."""
-        pixels: Tensor = codec.join_bands(latent.float())
-        return (pixels / 2 + 0.5).clamp(0, 1).movedim(1, -1)
+        """(B, C, ..., H, W) -> (B, ..., height, width, 3) in [0, 1]. ...: the frames of clips."""
+        pixels: Tensor = self.codec.decode(latent.float())
+        return pixels.movedim(1, -1)
 
     def encode(self, pixels: Tensor) -> Tensor:
-        """(B, 2H, 2W, 3) in [0, 1] -> (B, 12, H, W)."""
-        bands: Tensor = codec.split_bands(2 * pixels[..., :3].movedim(-1, 1) - 1)
-        return bands
+        """(B, height, width, 3) in [0, 1] -> (B, C, H, W)."""
+        found: Tensor = self.codec.encode(pixels[..., :3].movedim(-1, 1))
+        return found
+
+
+def build_vae(model: ModelPatcher) -> SmallVAE:
+    """VAE, of the latent that this model makes."""
+    return SmallVAE(find_codec(model.model.latent_format.latent_channels))
 
 
 @cache
 def load_model(kind: str) -> ModelPatcher:
-    """MODEL, in single precision. kind: "unet", "flux" or "wan"."""
+    """MODEL, in single precision. kind: of ``places.WEIGHTS``."""
     return ModelPatcher(
         weights.load(places.WEIGHTS[kind], dtype=torch.float32).model,
         load_device=comfy.model_management.get_torch_device(),

@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-DEFAULT_STEPS = 8
-DEFAULT_PIXELS = 192
-"""A picture has this side, and so 96 x 96 tokens: as many as SD 1.5 at the workflow's 768 x 768."""
+DEFAULT_STEPS = 4
+DEFAULT_PIXELS = 512
+"""A picture has this side, and so 64 x 64 tokens: as many as Flux at 1024 x 1024."""
 
 DESCRIPTION = (
     "The unpatched model, each node, and fewer steps in the same time, with the same seed: seconds "
-    "per step, and the pictures side by side. The variants take turns within a round."
+    "of sampling, and the pictures side by side. The variants take turns within a round."
 )
 
 
@@ -23,8 +23,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--checkpoint",
         type=_file,
         metavar="FILE",
-        help="use this checkpoint (default: a small UNet with SD 1.5's block structure, trained on "
-        "drawn shapes)",
+        help="use this checkpoint (default: a small Flux, trained on emoji)",
     )
     parser.add_argument(
         "--steps",
@@ -36,7 +35,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--rounds",
         type=_at_least(1),
         metavar="N",
-        default=2,
+        default=3,
         help="counted rounds, after one that warms up (default: %(default)s)",
     )
     parser.add_argument(

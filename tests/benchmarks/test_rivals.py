@@ -169,7 +169,7 @@ REGIME = Regime("euler", "simple", 4)
 
 def measure(kind: str, patch: Callable[..., object], regime: Regime = REGIME) -> Effort:
     model = weights.load(places.WEIGHTS[kind])
-    batch = make_pictures(1, 16)[0] if kind == "flux" else make_clips(1, 8, regime)[0]
+    batch = make_pictures("flux", 1, 16)[0] if kind == "flux" else make_clips(1, 8, regime)[0]
     watch = EffortWatch()
     sampling.sample(watch.attach(patch(model)), batch, regime)
     return watch.effort

@@ -10,7 +10,11 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.trained import clips, codec, moving_scenes, places, scenes, text, weights
+from benchmarks.trained.latent import find_codec
+from benchmarks.trained.layouts import Layouts
 from benchmarks.trained.network import SHAPES
+from benchmarks.training.composing import compose
+from benchmarks.training.library import Library
 
 
 @pytest.mark.parametrize("frames", [(), (5,)])
@@ -22,14 +26,21 @@ def test_the_transform_loses_nothing_and_keeps_noise_white(frames: tuple[int, ..
     torch.testing.assert_close(latent.square().sum(), x.square().sum())
 
 
-def draw_unseen(kind: str) -> torch.Tensor:
-    """Eight pictures or clips that no model was trained on, (8, 3, ..., H, W)."""
-    rng = np.random.default_rng(987)
-    if kind == "wan":
+def draw_unseen(model: str) -> torch.Tensor:
+    """Eight pictures or clips that no model was trained on, (8, 3, ..., H, W) in [0, 1]."""
+    rng, generator = np.random.default_rng(987), torch.Generator().manual_seed(0)
+    if model == "wan":
         drawn = [moving_scenes.draw(rng, clips.SIDE) for _ in range(8)]
-        return clips.crop(drawn, 32, torch.Generator().manual_seed(0))
+        return clips.crop(drawn, 32, generator) / 2 + 0.5
+    if model == "flux-emoji":
+        disc = torch.full((1, 1, 4, 256, 256), 255, dtype=torch.uint8)
+        disc[:, :, 1] = 128
+        surfaces = torch.zeros(3, 3, 8, 8, dtype=torch.uint8)
+        none = torch.zeros(8, dtype=torch.long)
+        layouts = Layouts(none, none - 1, none, torch.arange(8))
+        return compose(layouts, Library([""], disc, surfaces), 256, 1, generator)[:, :, 0]
     pixels = np.stack([scenes.draw(rng, 64).pixels for _ in range(8)])
-    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
 
 
 @pytest.mark.parametrize("model", places.WEIGHTS)
@@ -37,8 +48,9 @@ def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
     """What ComfyUI reads from the answer has a smaller error than a picture without details."""
     patcher = weights.load(places.WEIGHTS[model])
     schedule = patcher.get_model_object("model_sampling")
-    bands = codec.split_bands(draw_unseen(places.find_kind(model)))
-    latent = patcher.model.process_latent_in(bands)
+    pixels = draw_unseen(model)
+    encoded = find_codec(patcher.model.latent_format.latent_channels).encode(pixels)
+    latent = patcher.model.process_latent_in(encoded)
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(0))
     sigmas = schedule.sigmas[len(schedule.sigmas) // 2 - 1].expand(len(latent))
     noised = schedule.noise_scaling(sigmas, noise, latent)

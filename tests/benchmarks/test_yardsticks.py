@@ -29,7 +29,7 @@ def flux() -> ModelPatcher:
 @pytest.fixture(scope="module")
 def batches() -> list[Batch]:
     """Five pictures of 8 x 8 tokens."""
-    return make_pictures(ROWS + 1, 8)
+    return make_pictures("unet", ROWS + 1, 8)
 
 
 @pytest.mark.parametrize("regime", [each for kind in STANDARD.values() for each in kind])
@@ -63,7 +63,7 @@ def test_fewer_steps_cost_fewer_calls_and_part_from_the_original(
 
 
 def test_thresholds_of_easy_cache_leave_about_the_wanted_calls(flux: ModelPatcher) -> None:
-    alone = make_pictures(1, 8)
+    alone = make_pictures("unet", 1, 8)
     found = cache_thresholds.find(flux, alone[0], REGIME)
     assert {*found} >= {"(85 %)", "(50 %)"}
     for variant in yardsticks.list_caches(found):

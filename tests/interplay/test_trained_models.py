@@ -90,7 +90,7 @@ def load(kind: str) -> tuple[ModelPatcher, Batch]:
     model = weights.load(WEIGHTS[kind.lower()])
     if kind == "Wan":
         return model, batches.make_clips(1, 16, REGIME)[0]
-    return model, batches.make_pictures(2, 32)[0]
+    return model, batches.make_pictures(kind.lower(), 2, 32)[0]
 
 
 @cache

@@ -89,7 +89,7 @@ def object_info(client: Client) -> dict[str, Any]:
 
 SMALL: dict[str, dict[str, int]] = {
     "EmptyLatentImage": {"width": 128, "height": 96},
-    "EmptySD3LatentImage": {"width": 64, "height": 48},
+    "EmptySD3LatentImage": {"width": 256, "height": 192},
     "EmptyHunyuanLatentVideo": {"width": 64, "height": 48, "length": 5},
     "KSampler": {"steps": 2},
     "TokenReductionCompare": {"steps": 2},
