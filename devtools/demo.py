@@ -30,6 +30,8 @@ FIRST_SEED = 42
 DEMO_MODEL = "flux-emoji"
 DEMO_PROMPT = "a penguin on a yellow background"
 GUIDANCE = 3.0
+GAIN = 8
+"""Differences are drawn so many times as strong."""
 WARM_UP_STEPS = 2
 """Enough for a step that is not early."""
 SHOWN_PIXELS = 480
@@ -170,7 +172,7 @@ def _sampler(prompt: Prompt) -> str:
 def _table(variants: list[TimedVariant]) -> Table:
     unpatched = variants[0]
     rounds = f"{len(unpatched.rounds)} round" + "s" * (len(unpatched.rounds) > 1)
-    table = Table(caption=f"{rounds}; speed as median (lowest to highest round)")
+    table = Table(caption=f"{rounds}; medians (lowest to highest round)")
     table.add_column("")
     for heading in ("seconds", "speed", "PSNR", "mean difference"):
         table.add_column(heading, justify="right")
@@ -188,7 +190,8 @@ def _figures(variant: TimedVariant, unpatched: TimedVariant) -> tuple[str, str, 
     speedups = variant.speedups(unpatched)
     return (
         seconds,
-        f"{median(speedups):.2f}x ({min(speedups):.2f} to {max(speedups):.2f})",
+        f"{unpatched.seconds() / variant.seconds():.2f}x "
+        f"({min(speedups):.2f} to {max(speedups):.2f})",
         f"{picture.psnr(variant.image, unpatched.image):.1f} dB",
         f"{picture.mean_difference(variant.image, unpatched.image):.1f} of 255",
     )
@@ -199,11 +202,15 @@ def _save(variants: list[TimedVariant], place: Path) -> None:
     labels = []
     for variant in variants:
         seconds, speed, psnr, _ = _figures(variant, unpatched)
-        parts = [f"{seconds} s", speed.split(" ")[0], f"PSNR {psnr}"]
-        labels.append(f"{variant.name}\n{', '.join(parts[: 1 if variant is unpatched else 3])}")
-    images = [
-        picture.enlarged(variant.image, SHOWN_PIXELS)
-        for variant in variants
-        if variant.image is not None
+        told = f"{seconds} s"
+        if variant is unpatched:
+            told += f"; below: difference from this, times {GAIN}"
+        else:
+            told += f", {speed.split(' ')[0]}, PSNR {psnr}"
+        labels.append(f"{variant.name}\n{told}")
+    images = [variant.image for variant in variants if variant.image is not None]
+    columns = [
+        picture.tiled([image, picture.differences(image, images[0], GAIN)], 1) for image in images
     ]
-    picture.save_side_by_side(images, labels, place)
+    shown = [picture.enlarged(column, SHOWN_PIXELS) for column in columns]
+    picture.save_side_by_side(shown, labels, place)

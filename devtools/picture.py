@@ -26,6 +26,12 @@ def mean_difference(picture: Image.Image, reference: Image.Image) -> float:
     return float(np.mean(np.abs(difference)))
 
 
+def differences(picture: Image.Image, reference: Image.Image, gain: int) -> Image.Image:
+    """Absolute differences of the channels, times ``gain``."""
+    difference = np.asarray(picture, dtype=np.int64) - np.asarray(reference, dtype=np.int64)
+    return Image.fromarray((gain * np.abs(difference)).clip(0, 255).astype(np.uint8))
+
+
 def enlarged(picture: Image.Image, least: int) -> Image.Image:
     """At least ``least`` pixels wide, every pixel a square, so that nothing is smoothed over."""
     factor = -(-least // picture.width)

@@ -33,6 +33,8 @@ def test_difference_of_pictures():
     assert picture.psnr(grey, black) == pytest.approx(20 * math.log10(5))
     assert picture.mean_difference(grey, black) == 51
     assert picture.psnr(black, black) == math.inf
+    assert picture.differences(black, grey, 2).getpixel((1, 1)) == (102, 102, 102)
+    assert picture.differences(grey, black, 8).getpixel((1, 1)) == (255, 255, 255)
 
 
 def test_side_by_side_shows_every_picture(tmp_path):
