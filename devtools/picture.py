@@ -22,8 +22,7 @@ def psnr(picture: Image.Image, reference: Image.Image) -> float:
 
 def mean_difference(picture: Image.Image, reference: Image.Image) -> float:
     """Mean absolute difference of the channels, in values of 0 to 255."""
-    difference = np.asarray(picture, dtype=np.float64) - np.asarray(reference, dtype=np.float64)
-    return float(np.mean(np.abs(difference)))
+    return float(np.mean(np.asarray(differences(picture, reference, 1))))
 
 
 def differences(picture: Image.Image, reference: Image.Image, gain: int) -> Image.Image:

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     try:
         with waiting(console, "Importing ComfyUI"):
             loading.load(options.device)
-        {"measure": _measure, "sheet": _measure, "times": _times}[options.action](options, console)
+        (_times if options.action == "times" else _measure)(options, console)
     except (RuntimeError, OSError) as error:
         console.print(f"[bold red]quality failed.[/] {error}", highlight=False)
         return 1
@@ -39,7 +39,7 @@ def _measure(options: argparse.Namespace, console: Console) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     console.width = max(console.width, tables.WIDTH)
-    {"measure": measure, "sheet": sheets}[options.action].run(options, console)
+    (sheets if options.action == "sheet" else measure).run(options, console)
 
 
 def _times(options: argparse.Namespace, console: Console) -> None:

@@ -20,6 +20,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "measure", help="the error of every variant against the unpatched model"
     )
     _add_measuring(measure)
+    measure.add_argument(
+        "--against", metavar="NAME", help="a variant: the table adds the gain over it, in dB"
+    )
     sheet = actions.add_parser("sheet", help="draw the pictures of variants, with their errors")
     _add_measuring(sheet)
     times = actions.add_parser(
@@ -83,9 +86,6 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help='variants, as the table names them, or several by a pattern: "unpatched*" '
         "(default: all)",
-    )
-    measure.add_argument(
-        "--against", metavar="NAME", help="a variant: the table adds the gain over it, in dB"
     )
     measure.add_argument(
         "--out", type=_path, metavar="DIR", help="default: benchmarks/quality/results/NxN-tokens"
