@@ -24,15 +24,16 @@ def compose(
     generator: Generator,
     variety: float = 1.0,
 ) -> Tensor:
-    """The scenes as (B, 3, frames, side, side) in [0, 1]. frames: of clips, 1 for pictures.
+    """The scenes as (B, 3, frames, side, side) in [0, 1]. frames: of clips; 1 for pictures, and for
+    any one frame of a clip.
 
     variety: how much sizes and places vary with the same caption, from 0 to 1.
     """
     canvas = min(MOST_SIDE, 2 * side)  # and shrunk, so that edges are smooth
     ground = draw_grounds(layouts.ground, library.surfaces, canvas, generator)
     pixels = ground[:, None].expand(-1, frames, -1, -1, -1)
-    middles, sizes = _place(layouts, frames, generator, variety)
     count, kept = len(layouts.first), library.frames.shape[1]
+    middles, sizes = _place(layouts, frames, kept > 1, generator, variety)
     start = _random(count, generator) * kept
     numbers = (start[:, None] + torch.arange(frames, device=start.device)).long() % kept
     shown = 1 + bool((layouts.second >= 0).any())
@@ -80,25 +81,25 @@ def draw_grounds(kinds: Tensor, surfaces: Tensor, side: int, generator: Generato
 
 
 def _place(
-    layouts: Layouts, frames: int, generator: Generator, variety: float
+    layouts: Layouts, frames: int, moving: bool, generator: Generator, variety: float
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Of the second and the first subject: middles (B, frames, 2) in [-1, 1], and sizes (B,), as
     shares of the side.
     """
     count, device = len(layouts.first), layouts.first.device
     step = STEPS.to(device)[layouts.relation].float()  # (B, 2)
-    moving = frames > 1
     paired = (layouts.second >= 0)[:, None]
     drawn = [0.5 + variety * (_random(count, generator) - 0.5) for _ in range(2)]
     low, spread = (0.45, 0.2) if moving else (0.6, 0.3)
     sizes = [torch.where(paired[:, 0], 0.38 + 0.12 * one, low + spread * one) for one in drawn]
+    anywhere = (2 * _random(count, generator) - 1).view(-1, 1, 1)
+    times = torch.linspace(-1, 1, frames, device=device)[:, None] if frames > 1 else anywhere
     middles = []
     for size, sign in zip(sizes, (-0.5, 0.5), strict=True):
         free = (1 - size)[:, None]
         jitter = variety * free * (2 * _random((count, 2), generator) - 1)
         apart = sign * step + jitter * torch.where(step == 0, 0.8, 0.1)
         middle = torch.where(paired, apart, jitter * (1 - step.abs() * moving))
-        times = torch.linspace(-1, 1, frames, device=device)[:, None] if moving else 0 * step[:1]
         middles.append(middle[:, None] + 0.8 * free[:, None] * step[:, None] * moving * times)
     return middles, sizes
 

@@ -16,11 +16,14 @@ CHANNELS = autoencoder.CHANNELS
 
 @dataclass(frozen=True)
 class Stage:
-    """tokens: a side. batch: pictures or clips a step. share: of the model's time."""
+    """tokens: a side. batch: pictures or clips a step. share: of the model's time. frames: of a
+    clip, all by default; a model of clips learns from single ones first what is seen.
+    """
 
     tokens: int
     batch: int
     share: float
+    frames: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Recipe:
             fewest = min(one.tokens for one in self.stages)
             raise RuntimeError(f"tokens is {tokens}, expected {fewest} or more")
         fitted = [
-            Stage(one.tokens, min(one.batch, batch or one.batch), one.share / whole)
+            replace(one, batch=min(one.batch, batch or one.batch), share=one.share / whole)
             for one in stages
         ]
         return replace(self, stages=tuple(fitted))
@@ -77,7 +80,7 @@ class Recipe:
             "unet": UNetShape(64, channels=CHANNELS),
             "wan": WanShape(1, 2, CHANNELS),
         }
-        stages = tuple(Stage(stage.tokens // 8, 2, stage.share) for stage in self.stages)
+        stages = tuple(replace(one, tokens=one.tokens // 8, batch=2) for one in self.stages)
         shape = small.get(self.shape.kind, FluxShape(1, 1, 1, CHANNELS))
         return replace(self, shape=shape, stages=stages)
 
@@ -122,7 +125,7 @@ ON_GPU = {
 _NARROW_FLUX = FluxShape(3, 2, 4, CHANNELS)
 _OF_CPU: dict[str, dict[str, Any]] = {
     "unet": {
-        "stages": (Stage(16, 16, 0.2), Stage(32, 8, 0.15), Stage(64, 3, 0.65)),
+        "stages": (Stage(16, 16, 0.15), Stage(32, 8, 0.3), Stage(64, 3, 0.55)),
         "shift": 4.0,
     },
     "flux": {
@@ -131,7 +134,7 @@ _OF_CPU: dict[str, dict[str, Any]] = {
     },
     "wan": {
         "shape": WanShape(3, 4, CHANNELS),
-        "stages": (Stage(16, 2, 0.65), Stage(32, 1, 0.35)),
+        "stages": (Stage(16, 16, 0.4, frames=1), Stage(16, 2, 0.35), Stage(32, 1, 0.25)),
     },
     "flux-4-steps": {
         "shape": _NARROW_FLUX,

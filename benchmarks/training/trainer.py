@@ -79,9 +79,9 @@ class Training:
         network.train()
         while (progress := self._measure_progress()) < 1:
             stage = self.recipe.find_stage(progress)
-            if pool is None or pool.tokens != stage.tokens:
+            if pool is None or pool.stage != stage:
                 pool = None  # frees the memory first
-                pool = Pool(self.source, stage.tokens, stage.batch, generator)
+                pool = Pool(self.source, stage, generator)
             falling = LAST_RATE + (1 - LAST_RATE) * (1 + cos(pi * progress)) / 2
             rising = min(1, (self.steps - first + 1) / WARM_UP)
             for group in (group for one in optimizers for group in one.param_groups):
@@ -142,7 +142,7 @@ class Training:
         spread = (spread + torch.rand(count, generator=generator, device=device)) / count
         batch = Batch(latent, noise, context, spread)
         sampling = self.model.get_model_object("model_sampling").to(device)
-        placed = partial(network, transformer_options=self._place_tokens(pool.tokens))
+        placed = partial(network, transformer_options=self._place_tokens(pool.stage.tokens))
         if self.taught is not None:
             taught = partial(self.taught, **placed.keywords)
             loss = distil(placed, sampling, batch, taught, pool.nothing, self.recipe.guidance)

@@ -216,6 +216,16 @@ def test_a_clip_moves_as_the_caption_says(
         assert (sign * middles.diff() > 0.02).all()
 
 
+def test_single_frames_of_clips_lie_all_along_the_way(
+    selection: Path, generator: torch.Generator
+) -> None:
+    numbers = [0, -1, MOTIONS.index("moving left"), GROUNDS.index("on a gray background")]
+    layouts = Layouts(*(torch.tensor([one] * 8) for one in numbers))
+    pixels = compose(layouts, Library.load(selection, True), 64, 1, generator)
+    places = torch.stack([find_middle(scene, 0)[0] for scene in pixels[:, :, 0]])
+    assert places.max() - places.min() > 0.2
+
+
 @has_autoencoder
 @pytest.mark.parametrize("frames", [(), (2,)])
 def test_the_autoencoder_gives_back_what_it_was_given(frames: tuple[int, ...]) -> None:
