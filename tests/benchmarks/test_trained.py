@@ -66,7 +66,7 @@ def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
 def test_all_weights_together_stay_small() -> None:
     sizes = [place.stat().st_size for place in places.FOLDER.rglob("*.safetensors")]
     assert len(sizes) >= len(SHAPES)
-    assert sum(sizes) <= 45_000_000  # 40 without those of drawn shapes that the next models replace
+    assert sum(sizes) <= 55_000_000  # 40 without those of drawn shapes that the next models replace
 
 
 def test_a_matrix_in_8_bits_is_read_with_the_scales_of_its_rows(tmp_path: Path) -> None:
