@@ -46,10 +46,9 @@ MERGE_ALL, MERGE_QUERIES = (
 DOWNSAMPLE = Setting("downsample ×2, keys and values", "keys and values", factor=2)
 
 
-def share_early(steps: int, denoise: float = 1.0) -> float:
+def share_early(steps: int) -> float:
     """Of an even schedule's steps, the share that transformers have exact by default."""
-    whole = int(steps / denoise)
-    return sum(step < EARLY * whole for step in range(whole - steps, whole)) / steps
+    return sum(step < EARLY * steps for step in range(steps)) / steps
 
 
 def is_finest(extra_options: dict[str, Any], finest: int) -> bool:

@@ -27,7 +27,7 @@ from .progress import Progress
 from .server import Server, ServerError, link, running
 
 FIRST_SEED = 42
-DEMO_MODEL = "flux-emoji"
+DEMO_MODEL = "flux"
 DEMO_PROMPT = "a penguin on a yellow background"
 GUIDANCE = 3.0
 GAIN = 8

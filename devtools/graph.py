@@ -26,7 +26,7 @@ OURS = ("TokenMerge", "TokenDownsample", "TokenMergeAdvanced", "TokenDownsampleA
 LOADER = "CheckpointLoaderSimple"
 LORA = "LoraLoaderModelOnly"
 SAMPLERS = ("KSampler", "KSamplerAdvanced")
-KINDS = {"lumina2": "flux-emoji", "flux": "flux-emoji"}
+KINDS = {"lumina2": "flux"}
 """The small model that stands for a kind, where it has another name."""
 PARTS = {"UNETLoader": 0, "CLIPLoader": 1, "DualCLIPLoader": 1, "VAELoader": 2}
 """These load a model in several files. The value says which output of ``LOADER`` theirs is."""

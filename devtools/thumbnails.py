@@ -43,19 +43,19 @@ def _size(pixels: int) -> dict[str, int]:
     return {"width": pixels, "height": pixels}
 
 
-# One token is 2 x 2 pixels, of the Flux of emoji 8 x 8.
+# One token is 8 x 8 pixels.
 THUMBNAILS = (
     Thumbnail(
         graph.SD15,
-        "an orange circle and a yellow circle on a blue background",
-        ("factor 2, small test UNet, 8 steps", "96 x 96 tokens, as SD 1.5 at 768 x 768"),
-        {"EmptyLatentImage": _size(192), "KSampler": {"steps": 8, "cfg": 1.0}},
+        "a sunflower on a blue gradient",
+        ("factor 2, small test UNet, 20 steps", "64 x 64 tokens, as SD 1.5 at 512 x 512"),
+        {"EmptyLatentImage": _size(512), "KSampler": {"cfg": 3.0}},
     ),
     Thumbnail(
         graph.SECOND_PASS,
-        "a purple triangle on an orange background",
-        ("factor 2, small test UNet, 8 steps each", "48 x 48 tokens, then 96 x 96 tokens"),
-        {"EmptyLatentImage": _size(96), "KSampler": {"steps": 8, "cfg": 1.0}},
+        "a rocket on a purple gradient",
+        ("factor 2, small test UNet, 20 steps each", "32 x 32 tokens, then 64 x 64 tokens"),
+        {"EmptyLatentImage": _size(256), "KSampler": {"cfg": 3.0}},
     ),
     Thumbnail(
         graph.FLUX,
@@ -75,13 +75,13 @@ THUMBNAILS = (
     ),
     Thumbnail(
         graph.WAN,
-        "a turning red star on a green gradient",
-        ("factor 2, small test Wan, 20 steps", "4 of 9 frames of 16 x 16 tokens"),
+        "a penguin moving left on a green gradient",
+        ("factor 2, small test Wan, 12 steps", "4 of 9 frames of 32 x 32 tokens"),
         {
-            "EmptyHunyuanLatentVideo": {**_size(32), "length": 33},
+            "EmptyHunyuanLatentVideo": {**_size(256), "length": 33},
             # The small model is not made for 4 steps.
-            "15": {"steps": 20, "end_at_step": 10},
-            "16": {"steps": 20, "start_at_step": 10, "end_at_step": 20},
+            "15": {"steps": 12, "end_at_step": 6, "cfg": 3.0},
+            "16": {"steps": 12, "start_at_step": 6, "end_at_step": 12, "cfg": 3.0},
             "ModelSamplingSD3": {"shift": 3.0},  # what the small model was trained with
         },
     ),

@@ -16,60 +16,37 @@ from ..settings import DOWNSAMPLE, MERGE, MERGE_ALL, MERGE_QUERIES, share_early
 from ..speed.results import Case
 from ..speed.summary import compare
 from ..speed.windows import WINDOWS_2, WINDOWS_4, WINDOWS_MERGE
-from .patches import ALL_STEPS
+from .patches import ALL_STEPS, DOWNSAMPLE_BY_DEFAULT, MERGE_BY_DEFAULT
 from .places import RESULTS
-from .regimes import Regime, parse
+from .regimes import STANDARD, Regime
 from .report import Report, VariantReport
 from .yardsticks import CACHED, SHARES, name_cache, name_share
 
 UNPATCHED = "unpatched"
+_DOWNSAMPLE = (("ours, interleaved", DOWNSAMPLE.name), ("ours", WINDOWS_2.name))
 OF_CALLS: dict[str, tuple[tuple[str, str | None], ...]] = {
-    "Token Downsample ×2": (("ours, stratified", DOWNSAMPLE.name), ("ours", DOWNSAMPLE.name)),
-    "Token Downsample ×2, interleaved": (("ours, interleaved", DOWNSAMPLE.name),),
-    "Token Downsample ×2, window": (("ours", WINDOWS_2.name),),
-    "Token Downsample ×4, window": (("ours", WINDOWS_4.name),),
-    f"Token Downsample ×2, {ALL_STEPS}": (
-        ("ours", WINDOWS_2.name),
-        ("ours, interleaved", DOWNSAMPLE.name),
-    ),
-    "Token Merge 0.2": (("ours", MERGE.name),),
-    "Token Merge 0.2, no window": (("ours", MERGE.name),),
-    "Token Merge 0.2, window": (("ours", WINDOWS_MERGE.name),),
+    DOWNSAMPLE_BY_DEFAULT: _DOWNSAMPLE,
+    f"Token Downsample ×2, {ALL_STEPS}": _DOWNSAMPLE,
+    "Token Downsample ×2, stratified": (("ours, stratified", DOWNSAMPLE.name),),
+    "Token Downsample ×2, no local windows": (("ours", DOWNSAMPLE.name),),
+    "Token Downsample ×4": (("ours", WINDOWS_4.name),),
+    MERGE_BY_DEFAULT: (("ours", MERGE.name), ("ours", WINDOWS_MERGE.name)),
     "Token Merge 0.5": (("ours", MERGE_ALL.name),),
-    "Token Merge 0.5, queries": (("ours", MERGE_QUERIES.name),),
     "ToDo ×2": (("ToDo", DOWNSAMPLE.name),),
     "tomesd 0.5": (("tomesd", MERGE_ALL.name),),
     "TomePatchModel 0.5": (("TomePatchModel", MERGE_QUERIES.name),),
     "ComfyUI's HyperTile": (("ComfyUI's HyperTile", None),),
 }
 """For the name of a variant of pictures, this has the variants and settings under which ``bench``
-has its calls."""
-
-EARLY_EXACT = [name for name in OF_CALLS if name.endswith(", window")]
-"""Variants whose early steps stay exact; those in all steps have a name of their own."""
-OF_CALLS |= {f"{name}, {ALL_STEPS}": OF_CALLS[name] for name in EARLY_EXACT}
-NAMES = {
-    "Token Downsample ×2, window": "Token Downsample ×2 (the default)",
-    "Token Downsample ×2, window, in INT8": "Token Downsample ×2 in INT8",
-    "Token Downsample ×2, interleaved": "Token Downsample ×2 (the default)",
-    "Token Downsample ×4, window": "Token Downsample ×4",
-    "Token Merge 0.2, window": "Token Merge 0.2 (the default)",
-    "Token Downsample ×2": "Token Downsample ×2, stratified, no local windows",
-    "Token Merge 0.2": "Token Merge 0.2 (the default)",
-    **{f"{name}, {ALL_STEPS}": name.replace("window", ALL_STEPS) for name in EARLY_EXACT},
-}
-"""In the documents, where a variant has another name there."""
-LEFT_OUT = {
-    "Token Merge 0.5, queries",
-    *(f"{name}, {ALL_STEPS}" for name in EARLY_EXACT if "×2" not in name),
-}
-"""Variants that the documents have elsewhere, or that nobody chooses."""
+has its calls; the last that was timed counts."""
+EARLY_EXACT = (DOWNSAMPLE_BY_DEFAULT, "Token Downsample ×4", MERGE_BY_DEFAULT)
+"""On transformers, early steps stay exact with these."""
 
 
 @dataclass(frozen=True)
 class Shape:
     """part, model, height, width: of the case of ``bench``; ``model`` is how its name begins.
-    pictures: the folder with the results of the trained model. regimes: those in the table.
+    trained: the model that has the errors.
     """
 
     name: str
@@ -77,8 +54,20 @@ class Shape:
     model: str
     height: int
     width: int
-    pictures: str
-    regimes: tuple[str, ...]
+    trained: str
+
+    @property
+    def regimes(self) -> tuple[Regime, ...]:
+        """Those in the table."""
+        return STANDARD[self.trained]
+
+    def read_reports(self, results: Path = RESULTS) -> dict[Regime, Report]:
+        """What was measured of the trained model, by regime."""
+        made = {
+            each: Report.read(results / self.trained / each.name / "results.json")
+            for each in self.regimes
+        }
+        return {regime: report for regime, report in made.items() if report.variants}
 
     def find_case(self, cases: Sequence[Case]) -> Case | None:
         size = self.part, self.height, self.width
@@ -88,48 +77,11 @@ class Shape:
         return None
 
 
-EIGHT, FOUR, GUIDED = "euler-simple-8-cfg1", "euler-simple-4-cfg1", "euler-simple-8-cfg5"
 SHAPES = (
-    Shape(
-        "SD 1.5 1024²",
-        "unet",
-        "SD 1.5",
-        1024,
-        1024,
-        "64x64-tokens",
-        (
-            "euler-normal-8-cfg1",
-            "dpmpp_2m-normal-8-cfg1",
-            "euler-normal-20-cfg1",
-        ),
-    ),
-    Shape(
-        "Flux 2048²",
-        "transformer",
-        "Flux",
-        2048,
-        2048,
-        "flux-64x64-tokens",
-        (FOUR, EIGHT, "dpmpp_2m-simple-8-cfg1"),
-    ),
-    Shape(
-        "Flux 2048², made for 4 steps",
-        "transformer",
-        "Flux",
-        2048,
-        2048,
-        "flux-4-steps-64x64-tokens",
-        (FOUR,),
-    ),
-    Shape(
-        "Wan 832×480",
-        "transformer",
-        "Wan",
-        480,
-        832,
-        "wan-9x16x16-tokens",
-        (FOUR, EIGHT, GUIDED, f"{FOUR}-denoise0.3", f"{EIGHT}-denoise0.3"),
-    ),
+    Shape("SD 1.5 1024²", "unet", "SD 1.5", 1024, 1024, "unet"),
+    Shape("Flux 2048²", "transformer", "Flux", 2048, 2048, "flux"),
+    Shape("Flux 2048², made for 4 steps", "transformer", "Flux", 2048, 2048, "flux-4-steps"),
+    Shape("Wan 832×480", "transformer", "Wan", 480, 832, "wan"),
 )
 
 
@@ -158,14 +110,6 @@ class Row:
         return _mean(self, regime) == max(_mean(each, regime) for each in rivals)
 
 
-def read_reports(folder: Path) -> dict[Regime, Report]:
-    """What was measured of one model at one size, by regime."""
-    reports = {
-        parse(place.parent.name): Report.read(place) for place in folder.glob("*/results.json")
-    }
-    return {regime: report for regime, report in reports.items() if report.variants}
-
-
 def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
     """Variants with pictures whose calls were timed, the fastest first."""
     of_calls = time_calls(case)
@@ -177,14 +121,13 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
         for one in report.variants:
             behind, aim = cached.get(one.name, ("", 0))
             computes = behind or (UNPATCHED if one.kind == "yardstick" else one.name)
-            left_out = one.name in LEFT_OUT or not one.squared_error
-            if left_out or computes not in of_calls:
+            if not one.squared_error or computes not in of_calls:
                 continue
             calls = 1.0 if one.calls is None else one.calls
             share = aim / 100 or calls
             name = _name_row(one, share, behind)
-            exact = one.name in EARLY_EXACT
-            early = share_early(regime.steps, regime.denoise) if exact else 0.0
+            exact = case.part != "unet" and one.name in EARLY_EXACT
+            early = share_early(regime.steps) if exact else 0.0
             time = early + (1 - early) * of_calls[computes]
             times[name] = max(times.get(name, 0.0), time * share)
             found.setdefault(name, {})[regime] = one
@@ -224,7 +167,7 @@ def _name_row(one: VariantReport, share: float, behind: str) -> str:
         return f"EasyCache, about {_tell_share(share)}, behind {behind}"
     if one.kind == "yardstick":
         return f"{UNPATCHED}, {_tell_share(share)} of the steps"
-    return NAMES.get(one.name, one.name)
+    return one.name
 
 
 def _tell_share(share: float) -> str:
@@ -233,10 +176,9 @@ def _tell_share(share: float) -> str:
 
 def write_table(shape: Shape, rows: Sequence[Row]) -> str:
     """For the documents. Bold: its error is smaller than that of all that take no more time."""
-    regimes = [parse(name) for name in shape.regimes]
-    columns = [shape.name, "time", *map(_tell_regime, regimes)]
+    columns = [shape.name, "time", *map(_tell_regime, shape.regimes)]
     lines = (
-        [row.name, _tell_share(row.time), *(_tell(row, regime, rows) for regime in regimes)]
+        [row.name, _tell_share(row.time), *(_tell(row, regime, rows) for regime in shape.regimes)]
         for row in rows
     )
     return markdown.write_table(columns, lines)
@@ -244,8 +186,7 @@ def write_table(shape: Shape, rows: Sequence[Row]) -> str:
 
 def _tell_regime(regime: Regime) -> str:
     told = f"{regime.sampler} {regime.scheduler}, {regime.steps} steps"
-    told += f", cfg {regime.cfg:g}" if regime.cfg != 1 else ""
-    return told + (f", denoise {regime.denoise:g}" if regime.denoise != 1 else "")
+    return told + (f", cfg {regime.cfg:g}" if regime.cfg != 1 else "")
 
 
 def _tell(row: Row, regime: Regime, rows: Sequence[Row]) -> str:
@@ -265,9 +206,8 @@ def write_tables(cases: Sequence[Case], results: Path = RESULTS) -> list[str]:
     """One for each shape that was timed and whose pictures were made."""
     tables = []
     for shape in SHAPES:
-        case, made = shape.find_case(cases), read_reports(results / shape.pictures)
-        reports = {each: made[each] for each in map(parse, shape.regimes) if each in made}
-        rows = list_rows(case, reports) if case else []
+        case = shape.find_case(cases)
+        rows = list_rows(case, shape.read_reports(results)) if case else []
         if rows:
             tables.append(write_table(shape, rows))
     return tables

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from .. import loading, machine
 from ..trained import weights
-from ..trained.motion import FRAMES
-from ..trained.places import WEIGHTS
+from ..trained.places import WEIGHTS, find_kind
+from ..trained.wan import FRAMES
 from ..waiting import waiting
 from . import batches, cache_thresholds, metrics, perceptual, sampling, tables, yardsticks
 from .effort import Effort, EffortWatch
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     model = load_model(options, console)
     mark = weights.fingerprint(weights.load(WEIGHTS[options.model]))
     for regime in options.regimes:
-        made = make_batches(options, regime, console)
+        made = make_batches(options, console)
         place = options.out / regime.name / "results.json"
         report = open_report(place, mark, options)
         report.settings = _describe(regime, options, report.settings)
@@ -57,12 +57,10 @@ def load_model(options: argparse.Namespace, console: Console) -> ModelPatcher:
         return weights.load(WEIGHTS[options.model], options.device, dtype)
 
 
-def make_batches(options: argparse.Namespace, regime: Regime, console: Console) -> list[Batch]:
+def make_batches(options: argparse.Namespace, console: Console) -> list[Batch]:
     """The pictures or clips that all variants are to make."""
     with waiting(console, "Encoding the captions"):
-        if options.kind == "wan":
-            return batches.make_clips(options.pairs, options.tokens, regime, options.first)
-        return batches.make_pictures(options.model, options.pairs, options.tokens, options.first)
+        return batches.make_batches(options.model, options.pairs, options.tokens)
 
 
 def make(
@@ -111,7 +109,7 @@ def list_all(
     )
     if wanted and not thresholds:
         # Other pictures leave out other calls.
-        thresholds.update(cache_thresholds.find(model, first, regime))
+        thresholds.update(cache_thresholds.find(model, first.take_one(), regime))
     return [*list_variants(options.model, regime), *yardsticks.list_caches(thresholds)]
 
 
@@ -164,7 +162,7 @@ def _describe(
     """What the numbers are to be read with. earlier: the same of what was measured before."""
     before: str = earlier.get("computed in", options.precision)
     of_both = f"{before}, some rows in {options.precision}"
-    frames = f"{FRAMES} x " if options.kind == "wan" else ""
+    frames = f"{FRAMES} x " if find_kind(options.model) == "wan" else ""
     return {
         "pairs": options.pairs,
         "computed in": before if options.precision in before else of_both,

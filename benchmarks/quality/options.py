@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..trained.places import WEIGHTS, find_kind
+from ..trained.places import TOKENS, WEIGHTS
 from . import places, regimes
 
 
@@ -38,11 +38,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.action != "times":
-        options.kind = find_kind(options.model)
         options.regimes = options.regimes or regimes.STANDARD[options.model][:1]
-        options.out = options.out or places.find_results(
-            options.model, options.tokens, options.first
-        )
+        options.tokens = options.tokens or TOKENS[options.model]
+        options.out = options.out or places.find_results(options.model, options.tokens)
     return options
 
 
@@ -57,24 +55,15 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         help="of the model; some processors are very slow in bfloat16 (default: %(default)s)",
     )
     measure.add_argument(
-        "--tokens", type=int, default=64, metavar="N", help="a side (default: %(default)s)"
+        "--tokens", type=int, metavar="N", help="a side (default: those of its training)"
     )
-    measure.add_argument("--pairs", type=int, default=64, metavar="N", help="seeds and prompts")
-    measure.add_argument(
-        "--first",
-        type=int,
-        metavar="N",
-        default=0,
-        help="seed of the first picture; those below 64 were looked at while the nodes were made "
-        "(default: %(default)s)",
-    )
+    measure.add_argument("--pairs", type=int, default=16, metavar="N", help="seeds and prompts")
     measure.add_argument(
         "--regimes",
         nargs="+",
         type=regimes.parse,
         metavar="NAME",
-        help="sampler-scheduler-steps-cfgN, or with -denoiseN behind it: clips are then made anew "
-        "in part; worth measuring, the default first: "
+        help="sampler-scheduler-steps-cfgN; worth measuring, the default first: "
         + "; ".join(
             f"{model}: {', '.join(one.name for one in standard)}"
             for model, standard in regimes.STANDARD.items()
@@ -88,7 +77,7 @@ def _add_measuring(measure: argparse.ArgumentParser) -> None:
         "(default: all)",
     )
     measure.add_argument(
-        "--out", type=_path, metavar="DIR", help="default: benchmarks/quality/results/NxN-tokens"
+        "--out", type=_path, metavar="DIR", help="default: benchmarks/quality/results/MODEL"
     )
 
 

@@ -15,6 +15,8 @@ from ..settings import MERGE_ALL
 
 ALL_STEPS = "all steps"
 """A name ends so where the early steps are reduced too."""
+DOWNSAMPLE_BY_DEFAULT = "Token Downsample ×2 (the default)"
+MERGE_BY_DEFAULT = "Token Merge 0.2 (the default)"
 PictureKind = Literal["ours", "peer", "yardstick"]
 
 

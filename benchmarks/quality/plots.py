@@ -12,17 +12,15 @@ from PIL import Image
 
 from .. import intervals
 from ..speed.results import Case
-from .equal_time import SHAPES, Row, Shape, list_rows, read_reports
+from .equal_time import SHAPES, Row, Shape, list_rows
 from .patches import ALL_STEPS
 from .places import RESULTS
-from .regimes import Regime, parse
+from .regimes import Regime
 
-DRAWN = {
-    "SD 1.5 1024²": "euler-normal-8-cfg1",
-    "Flux 2048²": "euler-simple-8-cfg1",
-    "Wan 832×480": "euler-simple-8-cfg1",
-}
-"""The shapes, and the regime of each."""
+DRAWN = {"unet": 0, "flux": 0, "wan": 1}
+"""For each model the regime, as its number among those that are worth measuring."""
+ASIDE = ("behind", "stratified", "no local windows")
+"""Rows with these words are in the tables alone."""
 MARK = "Results"
 """The picture's file has a mark of what it shows under this name."""
 
@@ -66,14 +64,14 @@ class Panel:
 
 
 def list_panels(cases: Sequence[Case], results: Path = RESULTS) -> list[Panel]:
-    return [_make_panel(shape, cases, results) for shape in SHAPES if shape.name in DRAWN]
+    return [_make_panel(shape, cases, results) for shape in SHAPES if shape.trained in DRAWN]
 
 
 def _make_panel(shape: Shape, cases: Sequence[Case], results: Path) -> Panel:
-    regime, case = parse(DRAWN[shape.name]), shape.find_case(cases)
-    made = read_reports(results / shape.pictures)
+    regime, case = shape.regimes[DRAWN[shape.trained]], shape.find_case(cases)
+    made = shape.read_reports(results)
     rows = list_rows(case, {regime: made[regime]}) if case and regime in made else []
-    alone = [row for row in rows if "behind" not in row.name and "no local" not in row.name]
+    alone = [row for row in rows if not any(word in row.name for word in ASIDE)]
     points = {one.label: _list_points(one.find(alone), regime) for one in SERIES}
     title = f"{shape.name}, {regime.sampler}, {regime.steps} steps"
     return Panel(title, {label: some for label, some in points.items() if some})

@@ -13,25 +13,18 @@ class Regime:
     """One way to sample.
 
     sampler, scheduler: by ComfyUI's names for them. cfg: scale of the guidance, against the empty
-    caption where it is above 1; at 1 the model computes no negative prompt. denoise: below 1 a
-    drawn clip is made anew in part, as ComfyUI's KSampler does by its input of this name.
+    caption where it is above 1; at 1 the model computes no negative prompt.
     """
 
     sampler: str
     scheduler: str
     steps: int
     cfg: float = 1.0
-    denoise: float = 1.0
 
     @property
     def name(self) -> str:
         """Of its folder, and on the command line: "euler-normal-20-cfg1"."""
-        part = f"-denoise{self.denoise:g}" if self.is_partial else ""
-        return f"{self.sampler}-{self.scheduler}-{self.steps}-cfg{self.cfg:g}{part}"
-
-    @property
-    def is_partial(self) -> bool:
-        return self.denoise < 1
+        return f"{self.sampler}-{self.scheduler}-{self.steps}-cfg{self.cfg:g}"
 
     @property
     def draws_noise(self) -> bool:
@@ -43,45 +36,37 @@ class Regime:
         return self if steps is None else replace(self, steps=steps)
 
     def __str__(self) -> str:
-        part = f", denoise {self.denoise:g}" if self.is_partial else ""
-        return (
-            f"{self.sampler}, {self.scheduler} schedule, {self.steps} steps, cfg {self.cfg:g}{part}"
-        )
+        return f"{self.sampler}, {self.scheduler} schedule, {self.steps} steps, cfg {self.cfg:g}"
 
 
 FOUR_STEPS = Regime("euler", "simple", 4)
+GUIDANCE = 3.0
+"""The least with which the models draw what one recognises; one that was distilled needs none."""
 STANDARD = {
     "unet": (
-        Regime("euler", "normal", 20),
-        Regime("dpmpp_2m", "normal", 20, 5.0),
-        Regime("euler_ancestral", "normal", 20, 5.0),
-        Regime("euler", "normal", 8),
-        Regime("dpmpp_2m", "normal", 8),
+        Regime("euler", "normal", 8, GUIDANCE),
+        Regime("dpmpp_2m", "normal", 8, GUIDANCE),
+        Regime("euler", "normal", 20, GUIDANCE),
+        Regime("euler_ancestral", "normal", 20, GUIDANCE),
     ),
     # ComfyUI's "simple" schedule: its "normal" one spends the last step of a flow model on a noise
     # level of a thousandth.
-    "flux": (Regime("euler", "simple", 8), FOUR_STEPS, Regime("dpmpp_2m", "simple", 8)),
-    "wan": (
+    "flux": (
         Regime("euler", "simple", 8),
-        FOUR_STEPS,
-        Regime("euler", "simple", 8, 5.0),
-        Regime("euler", "simple", 8, denoise=0.3),
-        Regime("euler", "simple", 4, denoise=0.3),
+        Regime("euler", "simple", 8, GUIDANCE),
+        Regime("dpmpp_2m", "simple", 8),
     ),
+    "wan": (FOUR_STEPS, Regime("euler", "simple", 8), Regime("euler", "simple", 8, GUIDANCE)),
     "flux-4-steps": (FOUR_STEPS,),
-    "flux-emoji": (Regime("euler", "simple", 8, 3.0), Regime("euler", "simple", 4, 3.0)),
 }
 """For each model, these regimes are worth measuring; the first is the default."""
 
 
 def parse(name: str) -> Regime:
     """The regime with this name. Raises ValueError where a part of it is not known."""
-    sampler, scheduler, steps, guidance, *part = name.split("-")
+    sampler, scheduler, steps, guidance = name.split("-")
     if sampler not in SAMPLERS:
         raise ValueError(f"sampler is {sampler!r}, expected one of {SAMPLERS}")
     if scheduler not in SCHEDULERS:
         raise ValueError(f"scheduler is {scheduler!r}, expected one of {SCHEDULERS}")
-    denoise = float(part[0].removeprefix("denoise")) if part else 1.0
-    if not 0 < denoise <= 1:
-        raise ValueError(f"denoise is {denoise:g}, expected more than 0 and at most 1")
-    return Regime(sampler, scheduler, int(steps), float(guidance.removeprefix("cfg")), denoise)
+    return Regime(sampler, scheduler, int(steps), float(guidance.removeprefix("cfg")))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import comfy.samplers
 import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Generator, Tensor
 
-from ..trained import codec
-from ..trained.latent import find_codec
+from ..trained import autoencoder
 from .regimes import Regime
 
 STEP_NOISE = 2**31
@@ -25,16 +24,18 @@ class Batch:
 
     prompts: (B, 77, C). nothing: (1, 77, C), the negative prompt. seeds: of the noise, one a
     picture, so that a picture's noise does not depend on what else is in its batch. shape: of one
-    latent, its channels first: (C, H, W), or (C, F, H, W) of a clip. start: (B, *shape), the
-    latents that are made anew where a regime denoises in part. captions: for people.
+    latent, its channels first: (C, H, W), or (C, F, H, W) of a clip. captions: for people.
     """
 
     prompts: Tensor
     nothing: Tensor
     seeds: tuple[int, ...]
     shape: tuple[int, ...]
-    start: Tensor | None = None
     captions: tuple[str, ...] = ()
+
+    def take_one(self) -> Batch:
+        """The first picture alone."""
+        return replace(self, prompts=self.prompts[:1], seeds=self.seeds[:1])
 
     def noise(self) -> Tensor:
         """(B, *shape)."""
@@ -53,28 +54,21 @@ def _draw(generators: list[Generator], shape: tuple[int, ...]) -> Tensor:
     return torch.stack([torch.randn(shape, generator=each) for each in generators])
 
 
-def square(tokens: int, channels: int = codec.CHANNELS) -> tuple[int, int, int]:
+def square(tokens: int, channels: int = autoencoder.CHANNELS) -> tuple[int, int, int]:
     """The latent's shape of a picture with so many tokens a side."""
     return (channels, tokens, tokens)
 
 
 def noise_levels(model: ModelPatcher, regime: Regime) -> Tensor:
-    """(steps + 1,), falling to 0: of more steps the last ones where ``regime`` denoises in part."""
+    """(steps + 1,), falling to 0."""
     sampling = model.get_model_object("model_sampling")
-    # As ComfyUI's KSampler counts them.
-    steps = int(regime.steps / regime.denoise)
-    levels: Tensor = comfy.samplers.calculate_sigmas(sampling, regime.scheduler, steps)
-    return levels[-(regime.steps + 1) :]
+    levels: Tensor = comfy.samplers.calculate_sigmas(sampling, regime.scheduler, regime.steps)
+    return levels
 
 
 @torch.inference_mode()
 def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Tensor:
-    """(B, *shape), scaled as the model sees it. One row a picture, two where ``regime`` guides.
-
-    Raises RuntimeError where ``regime`` denoises in part and there is nothing to start from.
-    """
-    if regime.is_partial and batch.start is None:
-        raise RuntimeError(f"denoise is {regime.denoise:g}, expected 1: only clips are made anew")
+    """(B, *shape), scaled as the model sees it. One row a picture, two where ``regime`` guides."""
     noise = batch.noise()
     options = {"noise_sampler": batch.step_noise()} if regime.draws_noise else {}
     latent: Tensor = comfy.samplers.sample(
@@ -87,7 +81,7 @@ def sample(model: ModelPatcher, batch: Batch, regime: Regime) -> Tensor:
         comfy.samplers.ksampler(regime.sampler, options),
         noise_levels(model, regime),
         model_options=model.model_options,
-        latent_image=torch.zeros_like(noise) if batch.start is None else batch.start,
+        latent_image=torch.zeros_like(noise),
         disable_pbar=True,
         seed=batch.seeds[0],
     )
@@ -99,4 +93,4 @@ def pictures(model: ModelPatcher, latent: Tensor) -> Tensor:
 
     ...: nothing for pictures, the frames of clips.
     """
-    return find_codec(latent.shape[1]).decode(model.model.process_latent_out(latent)).cpu()
+    return autoencoder.decode(model.model.process_latent_out(latent)).cpu()

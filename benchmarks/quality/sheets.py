@@ -17,7 +17,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """A row for each picture: the unpatched model's and that of each variant, with its PSNR."""
     model = measure.load_model(options, console)
     for regime in options.regimes:
-        made = measure.make_batches(options, regime, console)
+        made = measure.make_batches(options, console)
         variants = measure.choose(
             measure.list_all(model, made[0], regime, {}, options), options.only
         )

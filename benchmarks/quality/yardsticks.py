@@ -12,9 +12,6 @@ from .regimes import Regime
 
 FEWER_STEPS = {20: (17, 13, 10, 8), 8: (7, 6, 5, 4), 4: (3, 2)}
 """For the steps of the regime, so many are tried."""
-FINER = 3
-"""With so many times the steps, the error tells how far the original itself is from the end of ever
-smaller steps."""
 SHARES = (85, 70, 50)
 """EasyCache is to leave so many per cent of the calls."""
 
@@ -33,26 +30,11 @@ CACHED: dict[str, Patch] = {
 
 
 def list_fewer_steps(regime: Regime) -> list[PictureVariant]:
-    """The unpatched model with fewer steps. The schedule is made anew for each.
-
-    More steps than a model was distilled to tell nothing: it did not learn their noise levels.
-    """
-    return [_take(count) for count in FEWER_STEPS.get(regime.steps, ())]
-
-
-def list_steps(regime: Regime) -> list[PictureVariant]:
-    """The unpatched model with fewer steps and with more.
-
-    A sampler that adds noise adds other noise with other steps, so more of them tell nothing there.
-    """
-    more = [] if regime.draws_noise else [_take(FINER * regime.steps)]
-    return [*list_fewer_steps(regime), *more]
-
-
-def _take(steps: int) -> PictureVariant:
-    return PictureVariant(
-        f"{UNPATCHED.name}, {steps} steps", "yardstick", UNPATCHED.patch, steps=steps
-    )
+    """The unpatched model with fewer steps. The schedule is made anew for each."""
+    return [
+        PictureVariant(f"{UNPATCHED.name}, {steps} steps", "yardstick", UNPATCHED.patch, steps)
+        for steps in FEWER_STEPS.get(regime.steps, ())
+    ]
 
 
 def cache(threshold: float) -> Patch:

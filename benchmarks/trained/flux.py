@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import comfy.supported_models
 
-from . import codec, text
+from . import autoencoder, text
 
 HEAD = 64
 """A head has so many channels, half of Flux's."""
@@ -27,7 +27,7 @@ class FluxShape:
     heads: int = 3
     double: int = 2
     single: int = 4
-    channels: int = codec.CHANNELS
+    channels: int = autoencoder.CHANNELS
 
     def make_settings(self) -> dict[str, Any]:
         """What ComfyUI reads from a checkpoint of Flux Schnell, which has no guidance input."""

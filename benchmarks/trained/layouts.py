@@ -104,11 +104,10 @@ class Layouts:
         return [" ".join(filter(None, pieces)) for pieces in told]
 
 
-def list_held_out(count: int, names: list[str]) -> list[str]:
-    """Captions of pictures that training never sees, as ``Layouts.draw_unseen``.
+def list_held_out(count: int, names: list[str], moving: bool) -> list[str]:
+    """Captions of pictures or clips that training never sees, as ``Layouts.draw_unseen``.
 
     names: of the subjects.
     """
     generator = Generator().manual_seed(HELD_OUT_SEED)
-    unseen = Layouts.draw_unseen(count, len(names), generator, moving=False)
-    return unseen.tell(names, moving=False)
+    return Layouts.draw_unseen(count, len(names), generator, moving=moving).tell(names, moving)

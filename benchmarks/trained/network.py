@@ -34,7 +34,7 @@ def build_network(
 
     def configure(settings: dict[str, Any]) -> Any:
         configuration = shape.configuration(settings)
-        configuration.latent_format = latent.find_format(shape.channels, shape.dimensions)(scales)
+        configuration.latent_format = latent.FORMATS[shape.dimensions](scales)
         return configuration
 
     return build_model(configure, shape.make_settings(), dtype=dtype, device=device)

@@ -5,16 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).absolute().parent / "weights"
-WEIGHTS = {
-    "unet": FOLDER / "scenes.safetensors",
-    "flux": FOLDER / "flux" / "scenes.safetensors",
-    "wan": FOLDER / "wan" / "scenes.safetensors",
-    "flux-4-steps": FOLDER / "flux-4-steps" / "scenes.safetensors",
-    "flux-emoji": FOLDER / "flux-emoji" / "emoji.safetensors",
-}
-"""By the model's name. The scenes show drawn shapes."""
-DISTILLED = ("flux-4-steps",)
-"""These models were distilled to few steps."""
+WEIGHTS = {name: FOLDER / f"{name}.safetensors" for name in ("unet", "flux", "wan", "flux-4-steps")}
+"""By the model's name."""
+TOKENS = {"unet": 64, "flux": 64, "wan": 32, "flux-4-steps": 64}
+"""They were trained with so many a side, in the end."""
 
 
 def find_kind(model: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import comfy.model_base
 import comfy.supported_models
 
-from . import codec, text
+from . import autoencoder, text
 
 LEVELS = (1, 2, 2)
 """Each level is so many times as wide as the first one; all have self-attention, cross-attention
@@ -41,7 +41,7 @@ class UNetShape:
     dimensions: ClassVar[int] = 2
     width: int = 64
     head: int = 64
-    channels: int = codec.CHANNELS
+    channels: int = autoencoder.CHANNELS
 
     def make_settings(self) -> dict[str, Any]:
         """The arguments of ComfyUI's ``UNetModel``, all but what it computes in."""

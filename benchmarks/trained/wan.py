@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 import comfy.supported_models
 
-from . import codec, text
+from . import autoencoder, text
 
+FRAMES = 9
+"""Of a clip."""
 HEAD = 64
 """A head has so many channels, half of Wan's."""
 
@@ -31,7 +33,7 @@ class WanShape:
     dimensions: ClassVar[int] = 3
     heads: int = 3
     blocks: int = 6
-    channels: int = codec.CHANNELS
+    channels: int = autoencoder.CHANNELS
 
     def make_settings(self) -> dict[str, Any]:
         """What ComfyUI reads from a checkpoint of Wan 2.1 for text to video."""

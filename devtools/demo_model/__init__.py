@@ -49,16 +49,17 @@ class TrainedModel(io.ComfyNode):
             node_id="TokenMergeTrainedModel",
             display_name="Token Merge Trained Model",
             category="token-merge/development",
-            description="A small trained UNet with SD 1.5's block structure, Flux or Wan. Of the "
-            "Flux of emoji a token is 8 x 8 pixels, of the others 2 x 2.",
+            description="A small UNet with SD 1.5's blocks, Flux or Wan, trained on emoji. "
+            "A token is 8 x 8 pixels.",
             inputs=[io.Combo.Input("kind", options=list(WEIGHTS))],
             outputs=[io.Model.Output(), io.Clip.Output(), io.Vae.Output()],
         )
 
     @classmethod
     def execute(cls, kind: str) -> io.NodeOutput:
-        model = trained.load_model(kind)
-        return io.NodeOutput(model, trained.build_text_encoder(), trained.build_vae(model))
+        return io.NodeOutput(
+            trained.load_model(kind), trained.build_text_encoder(), trained.SmallVAE()
+        )
 
 
 class Leftovers(io.ComfyNode):

@@ -5,7 +5,6 @@ All prompts get the same ones, as a server keeps a checkpoint's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import comfy.model_management
@@ -14,30 +13,21 @@ import torch
 from comfy.model_patcher import ModelPatcher
 from torch import Tensor
 
-from benchmarks.trained import places, text, weights
-from benchmarks.trained.latent import Codec, find_codec
+from benchmarks.trained import autoencoder, places, text, weights
 
 
-@dataclass(frozen=True)
 class SmallVAE:
-    """What VAEDecode and VAEEncode call, for the latent of a small model."""
-
-    codec: Codec
+    """What VAEDecode and VAEEncode call, for the latent of the small models."""
 
     def decode(self, latent: Tensor) -> Tensor:
         """(B, C, ..., H, W) -> (B, ..., height, width, 3) in [0, 1]. ...: the frames of clips."""
-        pixels: Tensor = self.codec.decode(latent.float())
+        pixels: Tensor = autoencoder.decode(latent.float())
         return pixels.movedim(1, -1)
 
     def encode(self, pixels: Tensor) -> Tensor:
         """(B, height, width, 3) in [0, 1] -> (B, C, H, W)."""
-        found: Tensor = self.codec.encode(pixels[..., :3].movedim(-1, 1))
+        found: Tensor = autoencoder.encode(pixels[..., :3].movedim(-1, 1))
         return found
-
-
-def build_vae(model: ModelPatcher) -> SmallVAE:
-    """VAE, of the latent that this model makes."""
-    return SmallVAE(find_codec(model.model.latent_format.latent_channels))
 
 
 @cache

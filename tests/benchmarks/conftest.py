@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from support.gpu_attention import take_pytorch_attention
 
 from benchmarks.speed import cli
 from benchmarks.speed.results import Results
-from benchmarks.trained import scenes
 
 
 @pytest.fixture(scope="session")
@@ -30,11 +28,3 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     finally:
         torch.set_num_threads(threads)
     return out, Results.read(out)
-
-
-@pytest.fixture(scope="session")
-def pictures() -> torch.Tensor:
-    """Not trained on: another seed."""
-    rng = np.random.default_rng(987)
-    drawn = [scenes.draw(rng, 64).pixels for _ in range(8)]
-    return torch.from_numpy(np.stack(drawn)).permute(0, 3, 1, 2).float() / 127.5 - 1

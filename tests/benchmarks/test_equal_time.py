@@ -13,16 +13,16 @@ from benchmarks.quality.equal_time import (
     SHAPES,
     Row,
     list_rows,
-    read_reports,
     time_calls,
     write_table,
     write_tables,
 )
 from benchmarks.quality.measure import choose
 from benchmarks.quality.options import parse
+from benchmarks.quality.patches import DOWNSAMPLE_BY_DEFAULT
 from benchmarks.quality.places import PLOTS, SPEED_RESULTS, find_results
 from benchmarks.quality.plots import DRAWN, list_panels, mark, read_mark
-from benchmarks.quality.regimes import FOUR_STEPS, Regime
+from benchmarks.quality.regimes import FOUR_STEPS, STANDARD
 from benchmarks.quality.report import Report, VariantReport
 from benchmarks.quality.rivals_table import write_rivals
 from benchmarks.quality.variants import list_variants
@@ -31,7 +31,7 @@ from benchmarks.speed.results import Case, Measured, Results
 from benchmarks.speed.windows import WINDOWS_2
 
 PACK = Path(__file__).parents[2]
-EIGHT_STEPS = Regime("euler", "simple", 8)
+EIGHT_STEPS = STANDARD["flux"][0]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def report(thresholds: dict[str, float] | None = None, **errors: float) -> Repor
 
 def test_a_call_takes_what_it_took_beside_the_unpatched_model(case: Case) -> None:
     found = time_calls(case)
-    names = ("Token Downsample ×2, interleaved", "Token Downsample ×2, all steps")
+    names = (DOWNSAMPLE_BY_DEFAULT, "Token Downsample ×2, all steps")
     expected = {"unpatched": 1.0, "Token Merge 0.5": 0.5, **dict.fromkeys(names, 0.8)}
     assert found == pytest.approx(expected)
 
@@ -83,15 +83,16 @@ def test_fewer_calls_take_less_time(case: Case) -> None:
 
 
 def test_exact_early_steps_take_the_time_of_the_unpatched_model(case: Case) -> None:
-    assert [share_early(8), share_early(4), share_early(8, 0.3)] == [0.25, 0.25, 0.0]
+    assert [share_early(8), share_early(4)] == [0.25, 0.25]
     assert share_early(20) == 0.2
+    names = (DOWNSAMPLE_BY_DEFAULT, "Token Downsample ×2, all steps")
+    made = {EIGHT_STEPS: report(**dict.fromkeys(names, 1e-3))}
+    of_unet = {row.name: row.time for row in list_rows(case, made)}
+    assert of_unet == dict.fromkeys(names, pytest.approx(0.8))
+    case.part = "transformer"
     case.measured.append(Measured("ours", "ours", WINDOWS_2.name, seconds=[4.0, 8.0]))
-    names = ("Token_Downsample_×2,_window", "Token_Downsample_×2,_window,_all_steps")
-    rows = list_rows(case, {EIGHT_STEPS: report(**dict.fromkeys(names, 1e-3))})
-    assert {row.name: pytest.approx(row.time) for row in rows} == {
-        "Token Downsample ×2 (the default)": 0.25 + 0.75 * 0.4,
-        "Token Downsample ×2, all steps": 0.4,
-    }
+    times = {row.name: row.time for row in list_rows(case, made)}
+    assert times == dict(zip(names, map(pytest.approx, (0.25 + 0.75 * 0.4, 0.4)), strict=True))
 
 
 def test_the_same_share_of_the_steps_is_one_row(case: Case) -> None:
@@ -116,9 +117,9 @@ def test_the_smallest_error_in_no_more_time_is_marked() -> None:
         "fast",
         "smaller error",
     ]
-    written = write_table(SHAPES[1], rows)  # of 4 steps, of 8, of 8 with another sampler
-    assert "| fast | 50 % |  | **20.0 ± 0.0** |  |" in written
-    assert "| larger error | 60 % |  | 10.0 ± 0.0 |  |" in written
+    written = write_table(SHAPES[1], rows)  # of 8 steps, and of 8 with another sampler
+    assert "| fast | 50 % | **20.0 ± 0.0** |  |" in written
+    assert "| larger error | 60 % | 10.0 ± 0.0 |  |" in written
 
 
 def test_a_table_takes_the_place_of_the_one_of_its_shape() -> None:
@@ -155,7 +156,7 @@ def test_a_folder_without_timed_shapes_is_refused(
 def test_every_shape_was_timed_and_has_pictures(shape) -> None:
     case = shape.find_case(Results.read(SPEED_RESULTS).cases)
     assert case
-    assert read_reports(PACK / "benchmarks/quality/results" / shape.pictures)
+    assert shape.read_reports()
 
 
 def test_the_documented_command_measures_the_table_of_rivals(tmp_path: Path) -> None:
@@ -164,10 +165,10 @@ def test_the_documented_command_measures_the_table_of_rivals(tmp_path: Path) -> 
     options = parse([*shlex.split(command)[4:], "--out", str(tmp_path)])
     for regime in options.regimes:
         chosen = choose(list_variants(options.model, regime), options.only)
-        place = find_results(options.model, options.tokens, options.first) / regime.name
+        place = find_results(options.model, options.tokens) / regime.name
         published = Report.read(place / "results.json").variants
-        assert [one.name for one in chosen] == [one.name for one in published]
-        assert {len(one.squared_error) for one in published} == {options.pairs}
+        counts = {one.name: len(one.squared_error) for one in published}
+        assert {counts[one.name] for one in chosen} == {options.pairs}
 
 
 def test_a_pattern_that_fits_no_variant_is_an_error() -> None:

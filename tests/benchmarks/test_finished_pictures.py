@@ -10,15 +10,10 @@ import torch
 from token_merge.nodes.hooks.run.state import ModelCall
 
 from benchmarks import ours
-from benchmarks.quality import metrics, sampling
+from benchmarks.quality import batches, metrics, sampling
 from benchmarks.quality.regimes import Regime
-from benchmarks.trained import places, text, weights
+from benchmarks.trained import places, weights
 
-CAPTIONS = (
-    "a red circle on grass",
-    "a photo of cat",
-    "a blue square and a yellow star on a gradient",
-)
 STEPS = 6
 TOKENS = 24
 DOWNSAMPLE, MERGE = "TokenDownsampleAdvanced", "TokenMergeAdvanced"
@@ -26,10 +21,9 @@ DOWNSAMPLE, MERGE = "TokenDownsampleAdvanced", "TokenMergeAdvanced"
 
 @cache
 def pictures(kind: str, steps: int, node: str | None, **inputs: Any) -> torch.Tensor:
-    """(3, 3, 48, 48), the same seeds whatever the node."""
+    """(3, 3, 192, 192), the same seeds whatever the node."""
     model = _model(kind)
-    prompts = torch.stack([text.encode(text.build_encoder(), caption) for caption in CAPTIONS])
-    batch = sampling.Batch(prompts, prompts[:1], (0, 1, 2), sampling.square(TOKENS))
+    (batch,) = batches.make_batches(kind, 3, TOKENS)
     regime = Regime("euler", "normal", steps)
     patched = ours.apply_in_all_steps(node, model, **inputs) if node else model
     return sampling.pictures(model, sampling.sample(patched, batch, regime))

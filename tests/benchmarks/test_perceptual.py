@@ -7,30 +7,37 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from skimage import data
 
 from benchmarks.quality import perceptual
 
 stlpips = pytest.importorskip("stlpips_pytorch")
 
 
+@pytest.fixture
+def pictures() -> torch.Tensor:
+    """(2, 3, 64, 64) in [0, 1]: one photograph, and the same mirrored."""
+    photo = torch.from_numpy(data.chelsea()[20:276, 100:356]).permute(2, 0, 1)[None] / 255
+    small = F.interpolate(photo, (64, 64), mode="area")
+    return torch.cat([small, small.flip(-1)])
+
+
 def test_equal_pictures_have_no_distance_and_noise_has_more_the_stronger(
     pictures: torch.Tensor,
 ) -> None:
-    shown = pictures[:2] / 2 + 0.5
-    noise = torch.randn(shown.shape, generator=torch.Generator().manual_seed(0))
-    assert perceptual.st_lpips(shown, shown).tolist() == [0, 0]
+    noise = torch.randn(pictures.shape, generator=torch.Generator().manual_seed(0))
+    assert perceptual.st_lpips(pictures, pictures).tolist() == [0, 0]
     distances = [
-        perceptual.st_lpips((shown + share * noise).clamp(0, 1), shown)
+        perceptual.st_lpips((pictures + share * noise).clamp(0, 1), pictures)
         for share in (0.02, 0.1, 0.5)
     ]
     assert (torch.stack(distances).diff(dim=0) > 0).all() and (distances[0] > 0).all()
 
 
 def test_a_clip_is_as_far_as_its_frames_on_average(pictures: torch.Tensor) -> None:
-    shown = F.interpolate(pictures[:2] / 2 + 0.5, (64, 64))
-    darker = torch.stack([shown, 0.9 * shown, 0.5 * shown], dim=2)  # (B, 3, F, H, W)
-    still = shown[:, :, None].expand_as(darker)
-    frames = [perceptual.st_lpips(share * shown, shown) for share in (1, 0.9, 0.5)]
+    darker = torch.stack([pictures, 0.9 * pictures, 0.5 * pictures], dim=2)  # (B, 3, F, H, W)
+    still = pictures[:, :, None].expand_as(darker)
+    frames = [perceptual.st_lpips(share * pictures, pictures) for share in (1, 0.9, 0.5)]
     torch.testing.assert_close(
         perceptual.st_lpips_of_clips(darker, still), torch.stack(frames).mean(0)
     )

@@ -28,7 +28,7 @@ def test_the_same_seed_gives_the_same_picture_whatever_is_beside_it(model: Model
     both = sampling.sample(model, pair, TWO_STEPS)
     second = sampling.Batch(prompts[:1], prompts[:1], (8,), sampling.square(8))
     alone = sampling.sample(model, second, TWO_STEPS)
-    torch.testing.assert_close(alone[0], both[1], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(alone[0], both[1], atol=1e-3, rtol=1e-3)
     assert not torch.allclose(both[0], both[1], atol=1e-2)
 
 

@@ -21,9 +21,7 @@ def prompts(*captions: str) -> torch.Tensor:
 
 
 def make_batch(seeds: tuple[int, ...]) -> sampling.Batch:
-    return sampling.Batch(
-        prompts(*["a red circle on grass"] * len(seeds)), prompts(""), seeds, SHAPE
-    )
+    return sampling.Batch(prompts(*["a cat on grass"] * len(seeds)), prompts(""), seeds, SHAPE)
 
 
 def test_the_name_of_a_regime_is_what_the_command_line_reads() -> None:
@@ -31,31 +29,6 @@ def test_the_name_of_a_regime_is_what_the_command_line_reads() -> None:
         assert regimes.parse(regime.name) == regime
     with pytest.raises(ValueError, match="sampler is 'eulr'"):
         regimes.parse("eulr-normal-20-cfg1")
-    with pytest.raises(ValueError, match="denoise is 0, expected more than 0"):
-        regimes.parse("euler-simple-8-cfg1-denoise0")
-
-
-def test_a_regime_that_denoises_in_part_begins_lower_and_keeps_some_of_what_was_there() -> None:
-    model = weights.load(places.WEIGHTS["wan"])
-    part, whole = (Regime("euler", "simple", 4, denoise=share) for share in (0.25, 1.0))
-    levels = sampling.noise_levels(model, part)
-    assert levels.tolist() == sampling.noise_levels(model, whole.with_steps(16))[-5:].tolist()
-    starts = torch.randn(2, 1, 12, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    words = prompts("a photo of coins"), prompts("")
-    for regime, share in ((part, 0.5), (whole, 0.0)):
-        batches = [sampling.Batch(*words, (0,), (12, 3, 8, 8), start) for start in starts]
-        one, other = (sampling.sample(model, batch, regime) for batch in batches)
-        kept = torch.nn.functional.cosine_similarity(
-            (one - other).flatten(), (starts[0] - starts[1]).flatten(), dim=0
-        )
-        assert kept >= share
-        assert torch.equal(one, other) == (regime == whole)
-
-
-def test_what_has_nothing_to_start_from_is_not_made_anew_in_part() -> None:
-    model = weights.load(places.WEIGHTS["flux"])
-    with pytest.raises(RuntimeError, match=r"denoise is 0\.3, expected 1"):
-        sampling.sample(model, make_batch((0,)), Regime("euler", "simple", 4, denoise=0.3))
 
 
 def test_every_picture_has_noise_of_its_own_in_the_steps_whatever_is_beside_it() -> None:
@@ -94,15 +67,15 @@ def test_guidance_computes_a_second_row_for_the_empty_caption(sampler: str) -> N
 
 
 def test_a_clip_has_a_latent_of_one_more_dimension() -> None:
-    batch = sampling.Batch(prompts("a cat"), prompts(""), (0,), (12, 3, 8, 8))
-    assert batch.noise().shape == (1, 12, 3, 8, 8)
-    assert batch.step_noise()(torch.ones(()), torch.ones(())).shape == (1, 12, 3, 8, 8)
+    batch = sampling.Batch(prompts("a cat"), prompts(""), (0,), (32, 3, 8, 8))
+    assert batch.noise().shape == (1, 32, 3, 8, 8)
+    assert batch.step_noise()(torch.ones(()), torch.ones(())).shape == (1, 32, 3, 8, 8)
 
 
 def test_fewer_steps_have_a_schedule_of_their_own() -> None:
     model = weights.load()
     whole = STANDARD["unet"][0]
-    fewer = sampling.noise_levels(model, whole.with_steps(8))
-    assert len(fewer) == 9 and fewer[-1] == 0
+    fewer = sampling.noise_levels(model, whole.with_steps(4))
+    assert len(fewer) == 5 and fewer[-1] == 0
     assert whole.with_steps(None) is whole
     assert not torch.isin(fewer[1:-1], sampling.noise_levels(model, whole)).all()

@@ -16,7 +16,7 @@ from token_merge.tome_core.windows import int8 as int8_windows
 from torch import Tensor
 
 from benchmarks.quality import sampling
-from benchmarks.quality.batches import make_clips, make_pictures
+from benchmarks.quality.batches import make_batches
 from benchmarks.quality.effort import Effort, EffortWatch
 from benchmarks.quality.patches import windows
 from benchmarks.quality.regimes import Regime
@@ -169,7 +169,7 @@ REGIME = Regime("euler", "simple", 4)
 
 def measure(kind: str, patch: Callable[..., object], regime: Regime = REGIME) -> Effort:
     model = weights.load(places.WEIGHTS[kind])
-    batch = make_pictures("flux", 1, 16)[0] if kind == "flux" else make_clips(1, 8, regime)[0]
+    (batch,) = make_batches(kind, 1, {"flux": 16, "wan": 8}[kind])
     watch = EffortWatch()
     sampling.sample(watch.attach(patch(model)), batch, regime)
     return watch.effort

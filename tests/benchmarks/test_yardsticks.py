@@ -9,13 +9,12 @@ import pytest
 import torch
 from comfy.model_patcher import ModelPatcher
 
-from benchmarks.quality import cache_thresholds, metrics, options, regimes, sampling, yardsticks
-from benchmarks.quality.batches import ROWS, make_pictures
+from benchmarks.quality import cache_thresholds, metrics, sampling, yardsticks
+from benchmarks.quality.batches import ROWS, make_batches
 from benchmarks.quality.measure import make
 from benchmarks.quality.patches import PictureVariant, downsample
 from benchmarks.quality.regimes import STANDARD, Regime
 from benchmarks.quality.sampling import Batch
-from benchmarks.quality.variants import list_variants
 from benchmarks.trained import places, weights
 
 REGIME = Regime("euler", "simple", 8)
@@ -29,22 +28,13 @@ def flux() -> ModelPatcher:
 @pytest.fixture(scope="module")
 def batches() -> list[Batch]:
     """Five pictures of 8 x 8 tokens."""
-    return make_pictures("unet", ROWS + 1, 8)
+    return make_batches("unet", ROWS + 1, 8)
 
 
 @pytest.mark.parametrize("regime", [each for kind in STANDARD.values() for each in kind])
 def test_every_regime_has_fewer_steps_to_compare_with(regime: Regime) -> None:
-    counts = [variant.steps for variant in yardsticks.list_steps(regime)]
-    fewer = [count for count in counts if count is not None and count < regime.steps]
-    assert len(fewer) >= 2
-    assert (3 * regime.steps in counts) is not regime.draws_noise
-
-
-def test_a_distilled_model_is_held_against_fewer_steps_and_not_against_more() -> None:
-    found = options.parse(["measure", "--model", "flux-4-steps"])
-    assert (found.kind, *found.regimes) == ("flux", regimes.FOUR_STEPS)
-    variants = list_variants("flux-4-steps", regimes.FOUR_STEPS)
-    assert [one.steps for one in variants if one.steps] == [3, 2]
+    counts = [variant.steps for variant in yardsticks.list_fewer_steps(regime)]
+    assert len(counts) >= 2 and max(counts) < regime.steps
 
 
 def test_fewer_steps_cost_fewer_calls_and_part_from_the_original(
@@ -63,7 +53,7 @@ def test_fewer_steps_cost_fewer_calls_and_part_from_the_original(
 
 
 def test_thresholds_of_easy_cache_leave_about_the_wanted_calls(flux: ModelPatcher) -> None:
-    alone = make_pictures("unet", 1, 8)
+    alone = make_batches("unet", 1, 8)
     found = cache_thresholds.find(flux, alone[0], REGIME)
     assert {*found} >= {"(85 %)", "(50 %)"}
     for variant in yardsticks.list_caches(found):

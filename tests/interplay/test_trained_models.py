@@ -87,10 +87,9 @@ class Found:
 
 @cache
 def load(kind: str) -> tuple[ModelPatcher, Batch]:
-    model = weights.load(WEIGHTS[kind.lower()])
-    if kind == "Wan":
-        return model, batches.make_clips(1, 16, REGIME)[0]
-    return model, batches.make_pictures(kind.lower(), 2, 32)[0]
+    count, tokens = (1, 16) if kind == "Wan" else (2, 32)
+    (batch,) = batches.make_batches(kind.lower(), count, tokens)
+    return weights.load(WEIGHTS[kind.lower()]), batch
 
 
 @cache

@@ -17,7 +17,7 @@ from token_merge.tome_core.faster_forms import FORMS, Form
 from token_merge.tome_core.windows import int8 as windows_in_int8
 from torch import Tensor
 
-from ...trained.motion import FRAMES
+from ...trained.wan import FRAMES
 from ..effort import PAIRS, PROMPT_TOKENS
 from ..patches import Patch, seedless
 from . import int8, neighbourhood, sol_attention
@@ -137,7 +137,7 @@ def list_rivals(picture: Picture, share: float, box: Sides) -> dict[str, Patch]:
 
 
 ON_FLUX = list_rivals(IN_FLUX, share=0.14, box=(1, 30, 30))
-ON_WAN = list_rivals(IN_WAN, share=0.19, box=(5, 13, 13))
+ON_WAN = list_rivals(IN_WAN, share=0.23, box=(7, 19, 19))
 
 
 IN_INT8 = Form(

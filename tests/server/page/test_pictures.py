@@ -42,7 +42,7 @@ def save(page, name: str, box: Sequence[int]) -> None:
 def user_graph():
     """A graph as a user has it, at as many tokens as Flux has at 1024 x 1024 pixels."""
     prompt = sample_with("TokenDownsample")
-    prompt["1"] = {"class_type": "TokenMergeTrainedModel", "inputs": {"kind": "flux-emoji"}}
+    prompt["1"] = {"class_type": "TokenMergeTrainedModel", "inputs": {"kind": "flux"}}
     prompt["2"]["inputs"]["text"] = "a penguin on a yellow background"
     prompt["3"]["inputs"].update(width=512, height=512)
     prompt["4"]["inputs"].update(steps=8, cfg=3.0, scheduler="simple", negative=["7", 0])
