@@ -13,7 +13,7 @@ from .client import Prompt
 from .comfyui import ROOT
 
 WORKFLOWS = ROOT / "workflows"
-SD15 = WORKFLOWS / "Faster SD 1.5 at 768x768 with Token Downsample.json"
+SD15 = WORKFLOWS / "Faster SD 1.5 at 1024x1024 with Token Downsample.json"
 SECOND_PASS = WORKFLOWS / "Faster hires fix second pass with Token Downsample.json"
 FLUX = WORKFLOWS / "Faster Flux at 1920x1088 with Token Downsample.json"
 Z_IMAGE = WORKFLOWS / "Faster Z-Image Turbo at 1536x1536 with Token Downsample.json"

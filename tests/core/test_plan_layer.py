@@ -14,6 +14,8 @@ from token_merge.tome_core import (
     Stream,
     TokenGrid,
 )
+from token_merge.tome_core.downsampling.planning import explain_unreduced
+from token_merge.tome_core.layer import Layer
 from token_merge.tome_core.merging.settings import MATCHINGS
 from token_merge.tome_core.plan_layer import LayerPlan
 
@@ -73,6 +75,19 @@ def test_query_groups_have_as_many_merged_queries():
     grid, merged = TokenGrid(9, 9), "queries, keys and values"
     assert plan(grid, MergeSettings(ratio=0.5)).queries_kept == 40
     assert plan(grid, MergeSettings(ratio=0.5, target=merged)).queries_kept == 41
+
+
+def test_query_groups_leave_every_dst():
+    """As many merged queries in all groups would be one fewer than there are dst."""
+    made = plan(TokenGrid(90, 50), MergeSettings(ratio=0.75))
+    assert made.queries_kept == 45 * 25
+
+
+def test_a_window_that_is_left_out_is_no_reason_to_reduce_small_layers():
+    grid = TokenGrid(16, 16)
+    layer = Layer(Stream(grid), torch.device("cuda"), channels=320)
+    settings = DownsampleSettings(method="nearest", local_window=16)
+    assert "too few" in explain_unreduced(settings, layer)
 
 
 def test_seeds_draw_other_groups_and_other_keys():

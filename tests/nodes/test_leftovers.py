@@ -139,16 +139,3 @@ def test_keys_and_values_are_freed_before_the_mlp(
     node = token_merge if kind == "merge" else token_downsample
     left = count_left(node(unet("SD15"), **inputs))
     assert left and not any(left)
-
-
-def test_where_gradients_are_asked_for_they_stay(token_downsample, unet, count_left):
-    """The backward pass of the projections reads them again."""
-
-    def call(apply, options):
-        with torch.enable_grad():
-            return apply(options["input"], options["timestep"], **options["c"])
-
-    model = token_downsample(unet("SD15"))
-    model.set_model_unet_function_wrapper(call)
-    left = count_left(model)
-    assert left and all(left)

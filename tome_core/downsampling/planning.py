@@ -48,7 +48,7 @@ def explain_unreduced(settings: DownsampleSettings, layer: Layer) -> str:
     grid = layer.stream.grid
     if shrink_by_factor(settings, layer) == grid:
         return f"{grid.tokens} tokens are within the factor and max_tokens already"
-    if settings.local_window or settings.reduce_small_layers:
+    if settings.find_local_window(of_model=0) or settings.reduce_small_layers:
         return ""
     return layer.why_no_gain("downsampling")
 

@@ -67,16 +67,17 @@ def merge_picture(
 ) -> SlotPlan | Skipped:
     """The plan that merges as many tokens as ``settings`` ask for.
 
-    Where queries may be split into groups, up to three more are merged, so that all groups have as
-    many: blocks of slots then are groups as they are, and nothing is copied.
+    Where queries may be split into groups, up to three more are merged, if so many are no dst, so
+    that all groups have as many: blocks of slots then are groups as they are, and nothing is
+    copied.
     """
     grid = layer.stream.grid
     kept = count_kept(settings, grid)
-    if not settings.merges_keys and kept > layer.most_groups:
-        kept -= kept % layer.most_groups
     dst = choose_destinations(settings, grid, kept, draws.per_step)
     if isinstance(dst, Skipped):
         return dst
+    if not settings.merges_keys:
+        kept = max(kept - kept % layer.most_groups, dst.count)
     match = match_local if settings.matching == "local" else match_global
     plan = match(metric, grid, dst, grid.tokens - kept)
     return plan.extend(layer.stream) if layer.stream.others else plan

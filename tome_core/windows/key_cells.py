@@ -6,8 +6,8 @@ those of each tile are a view of the same memory that begins a bit later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import gcd, prod
 
 import torch
@@ -28,29 +28,32 @@ few draws are spread over all of them."""
 class KeyCells:
     """The cells of one or several sets. In ``tokens`` those of each cell follow each other.
 
-    Where ``drawn[d]`` is what draw d chose, below ``choices[d]``, key n is the token
+    Where cells are not whole tokens, each token has several places, and a cell is so many of them.
+    Where ``drawn[d]`` is the place that draw d chose, below ``choices[d]``, key n is the token
 
-        tokens[first[n] + drawn[draw_of_key[n]]] + along[n]
+        tokens[(first[n] + drawn[d]) // places[d]] + along[n]    with d = draw_of_key[n]
 
     For example, one token of each column is read on a grid of 2 rows and 3 columns: ``tokens`` is
-    [0, 3], what a row adds, ``along`` is [0, 1, 2], what a column adds, ``first`` is [0, 0, 0], and
-    ``draw_of_key`` is [0, 1, 2]. Where [1, 0, 1] is drawn, the keys are 3 + 0, 0 + 1 and 3 + 2.
+    [0, 3], what a row adds, ``along`` is [0, 1, 2], what a column adds, ``first`` is [0, 0, 0],
+    ``draw_of_key`` is [0, 1, 2], and ``places`` are 1. Where [1, 0, 1] is drawn, the keys are
+    3 + 0, 0 + 1 and 3 + 2.
 
     Args:
         layouts: of the sets. Their keys come one after the other, K of all rows together.
-        choices: (M,) int64, from how many places each draw chooses; where cells are not whole, a
-            token has several places.
+        choices: (M,) int64, from how many places each draw chooses.
         strides: (M,) int64, how far a draw moves on from index to index; all places come before one
             comes again.
+        places: (M,) int64, how many of them each token has.
         draw_of_key: (K,) int64, the draw that each key comes from.
-        first: (K,) int64, where the places of its cell begin in ``tokens``.
-        tokens: int32, what each place adds to the number of a token.
+        first: (K,) int64, where its cell begins among the places of all tokens.
+        tokens: int32, what each token across the sliding axis adds to the number of a token.
         along: (K,) int32, what the sliding axis adds.
     """
 
     layouts: tuple[KeyLayout, ...]
     choices: Tensor
     strides: Tensor
+    places: Tensor
     draw_of_key: Tensor
     first: Tensor
     tokens: Tensor
@@ -66,7 +69,7 @@ class KeyCells:
         drawn = draws.draw_below(self.choices.expand(times, -1))  # (S, M)
         drawn = torch.add(drawn, self.strides, alpha=draws.index) % self.choices
         place = self.first + drawn.index_select(1, self.draw_of_key)  # (S, K)
-        return self.tokens[place] + self.along
+        return self.tokens[place // self.places.index_select(0, self.draw_of_key)] + self.along
 
 
 @constant
@@ -81,26 +84,25 @@ def list_key_cells(
     before: tokens of the sequence before those of the picture.
     """
     cells = [_list_of_set(axes, before, of, device) for of in sets]
+    draws = accumulate((len(each.choices) for each in cells), initial=0)
+    tokens = accumulate((len(each.tokens) for each in cells), initial=0)
     return KeyCells(
         layouts=sum((each.layouts for each in cells), ()),
         choices=torch.cat([each.choices for each in cells]),
         strides=torch.cat([each.strides for each in cells]),
-        draw_of_key=_join(
-            [each.draw_of_key for each in cells], [len(each.choices) for each in cells]
+        places=torch.cat([each.places for each in cells]),
+        draw_of_key=torch.cat(
+            [each.draw_of_key + start for each, start in zip(cells, draws, strict=False)]
         ),
-        first=_join([each.first for each in cells], [len(each.tokens) for each in cells]),
+        first=torch.cat(
+            [
+                each.first + start * each.places[0]
+                for each, start in zip(cells, tokens, strict=False)
+            ]
+        ),
         tokens=torch.cat([each.tokens for each in cells]).int(),
         along=torch.cat([each.along for each in cells]).int(),
     )
-
-
-def _join(numbers: Sequence[Tensor], lengths: Iterable[int]) -> Tensor:
-    """Numbers within each of several lists as numbers within all of them."""
-    joined, start = [], 0
-    for each, length in zip(numbers, lengths, strict=True):
-        joined.append(each + start)
-        start += length
-    return torch.cat(joined)
 
 
 def _list_of_set(axes: Axes, before: int, of: KeySet, device: torch.device) -> KeyCells:
@@ -108,8 +110,8 @@ def _list_of_set(axes: Axes, before: int, of: KeySet, device: torch.device) -> K
     across = _number_across(axes, before, of, device)
     rows, length = across.shape
     kept = max(1, round(length / of.one_of))  # cells of a row, and keys at each place
-    places = length // gcd(length, kept)
-    tokens = across[:, torch.arange(kept * places, device=device) * length // (kept * places)]
+    common = gcd(length, kept)
+    places, choices = kept // common, length // common
 
     sliding, reach = axes[of.sliding_axis], of.reaches[of.sliding_axis]
     moves = sliding.tile if reach != "all" else 0
@@ -118,18 +120,19 @@ def _list_of_set(axes: Axes, before: int, of: KeySet, device: torch.device) -> K
     along = _number_along(axes, of, of.sliding_axis, 1, all_tiles, device)[0]
     along = along.repeat_interleave(kept)  # (n,)
 
-    first = torch.arange(rows * kept, device=device).view(rows, 1, kept) * places
+    first = torch.arange(rows * kept, device=device).view(rows, 1, kept) * choices
     first = first.expand(-1, all_tiles, -1)  # (R, n / kept, kept)
     # Rows of tiles in other frames share the draws of those in the first.
     frames = axes[0].tiles if 0 in of.row_axes else 1
     draws = rows // frames * len(along)
     return KeyCells(
         layouts=(KeyLayout(of, rows, len(along), own * kept, moves * kept, length / kept),),
-        choices=torch.full((draws,), places, device=device),
-        strides=torch.full((draws,), _find_stride(places), device=device),
+        choices=torch.full((draws,), choices, device=device),
+        strides=torch.full((draws,), _find_stride(choices), device=device),
+        places=torch.full((draws,), places, device=device),
         draw_of_key=torch.arange(draws, device=device).repeat(frames),
         first=first.flatten(),
-        tokens=tokens.flatten(),
+        tokens=across.flatten(),
         along=along.repeat(rows),
     )
 
@@ -163,7 +166,7 @@ def _number_along(
     return place % axes[axis].length * stride
 
 
-def _find_stride(places: int) -> int:
-    wanted = GOLDEN * places
-    coprime = (each for each in range(1, places + 1) if gcd(each, places) == 1)
+def _find_stride(choices: int) -> int:
+    wanted = GOLDEN * choices
+    coprime = (each for each in range(1, choices + 1) if gcd(each, choices) == 1)
     return min(coprime, key=lambda each: abs(each - wanted))

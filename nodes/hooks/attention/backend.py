@@ -15,7 +15,6 @@ from ....tome_core.attention import attend_weighed
 from ....tome_core.attention.key_weights import add_size_channels, add_sizes_to_mask, count_channels
 from ....tome_core.faster_forms import find_form
 from ....tome_core.layer import Layer, Precision
-from ....tome_core.tokens import asks_for_gradients
 from ..run.report import RunReport
 from .backend_speeds import PYTORCH, Function, find_function, find_speed
 from .call import Attention, AttentionCall, Container, take
@@ -82,9 +81,9 @@ class Backend:
         """How keys get their sizes; None where the function may accept neither masks nor channels.
 
         On a GPU a mask keeps PyTorch from its fastest kernels. It costs nothing on a CPU, or where
-        the call has a mask anyway. Training uses a mask, too: extra channels have no backward pass.
+        the call has a mask anyway.
         """
-        free = masks_are_free(call.q.device) or asks_for_gradients(call.q, call.k, call.v)
+        free = masks_are_free(call.q.device)
         if self.override and not self.override.is_backend:
             return "mask" if call.mask is not None or free else None
         function = self._find_function(call.mask is not None, call.options)

@@ -14,18 +14,10 @@ from ....tome_core.merging import MergeSettings
 from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan, Plans, join_plans, plan_layer
 from ....tome_core.settings import Settings
-from ....tome_core.tokens import asks_for_gradients
 from ....tome_core.windows import WindowPlan
 from ..run.report import Counts
 from ..run.state import Acting, ModelCall
 from .overrides import Override
-
-NO_GRADIENTS = (
-    "training needs gradients, which local windows do not have; in the Advanced nodes local_window "
-    "can be off"
-)
-"""The parts of a window are joined by the log of the scores' sum, which has no backward pass in
-PyTorch's kernels."""
 
 
 class NamedLayer(Protocol):
@@ -66,9 +58,6 @@ def plan_attention(
             side = 0
         if side and (reason := explain_override(settings, override)):
             report.say(settings, reason, named)
-            continue
-        if side and asks_for_gradients(tokens):
-            report.say(settings, NO_GRADIENTS, named)
             continue
         own = replace(layer, local_window=side)
         draws = call.make_draws(settings.seed, named.key, layer.device)

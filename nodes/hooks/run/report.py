@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ....tome_core.settings import Settings
 
 MOST_NAMES = 3
 """So many layers are named in one line."""
 
+Key = TypeVar("Key")
 Layers = set[object]
 """The text of each layer is its name. The set is empty where the whole run is meant."""
 
@@ -64,18 +65,17 @@ class RunReport:
     def sum_up(self, settings: Settings) -> list[str]:
         """What the node with these settings did so far, in two short lines; none where it did
         nothing.
-
-        Copies are read here and below: calls on other devices go on meanwhile, and add to the
-        report.
         """
-        reduced = [(c, each.copy()) for c, each in self.reduced.get(settings, {}).copy().items()]
+        reduced = _copy(self.reduced, settings)
         if not reduced:
             return []
-        before = sum(counts.tokens**2 * len(layers) for counts, layers in reduced)
-        after = sum(counts.queries * counts.keys * len(layers) for counts, layers in reduced)
-        done = set().union(*(layers for _, layers in reduced))
-        known = done.union(*map(set.copy, self.said.get(settings, {}).copy().values()))
-        windows = ", local windows" if any(counts.windows for counts, _ in reduced) else ""
+        before = sum(counts.tokens**2 * len(layers) for counts, layers in reduced.items())
+        after = sum(
+            counts.queries * counts.keys * len(layers) for counts, layers in reduced.items()
+        )
+        done = set().union(*reduced.values())
+        known = done.union(*_copy(self.said, settings).values())
+        windows = ", local windows" if any(counts.windows for counts in reduced) else ""
         return [
             f"Reads {after / before:.0%} of the pairs",
             f"in {len(done)} of {len(known)} layers{windows}",
@@ -85,17 +85,20 @@ class RunReport:
         """The same in full, a line for layers that are reduced alike, and the part of the schedule
         where that is not all of it.
         """
-        reduced = self.reduced.get(settings, {}).copy()
-        lines = [_describe(counts, layers.copy()) for counts, layers in reduced.items()]
+        reduced = _copy(self.reduced, settings)
+        lines = [_describe(counts, layers) for counts, layers in reduced.items()]
         if lines and not settings.percent_range.is_whole:
             lines.append(f"acts from {settings.percent_range} of the schedule")
         return lines
 
     def list_left(self, settings: Settings) -> list[str]:
         """What it left alone, and why."""
-        own = [(reason, each.copy()) for reason, each in self.said.get(settings, {}).copy().items()]
-        skipped = [(reason, layers) for reason, layers in own if layers]
-        noted = [*(reason for reason, layers in own if not layers), *self.said.get(None, {})]
+        own = _copy(self.said, settings)
+        skipped = [(reason, layers) for reason, layers in own.items() if layers]
+        noted = [
+            *(reason for reason, layers in own.items() if not layers),
+            *self.said.get(None, {}),
+        ]
         return [
             *(f"{_count(many)} skipped: {why} ({_name(many)})" for why, many in skipped),
             *sorted({*noted}),
@@ -108,9 +111,14 @@ class RunReport:
         """
         if self.reduced.get(settings):
             return ""
-        own = self.said.get(settings, {}).copy()
+        own = _copy(self.said, settings)
         reasons = sorted(own, key=lambda reason: not own[reason]) or [*self.said.get(None, {})]
         return reasons[0] if reasons else " and ".join(sorted(self.idle_reasons)) or otherwise
+
+
+def _copy(table: dict[Any, dict[Key, Layers]], settings: Settings) -> dict[Key, Layers]:
+    """A node's part of a table: calls on other devices go on meanwhile, and add to it."""
+    return {key: layers.copy() for key, layers in table.get(settings, {}).copy().items()}
 
 
 def _describe(counts: Counts, layers: Layers) -> str:

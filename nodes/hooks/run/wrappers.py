@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
+import torch
 from comfy.k_diffusion.sampling import sigma_to_half_log_snr
+from comfy.model_base import BaseModel
 from comfy.model_patcher import ModelPatcher, create_model_options_clone
 from comfy.patcher_extension import WrapperExecutor, WrappersMP
 from torch import Tensor
@@ -99,23 +102,25 @@ def wrap_model_call(
     executor: WrapperExecutor,
     x: Tensor,
     t: Tensor,
-    c_concat: Tensor | None,
-    c_crossattn: Tensor | None,
-    control: Any,
-    transformer_options: dict[str, Any],
+    c_concat: Tensor | None = None,
+    c_crossattn: Tensor | None = None,
+    control: Any = None,
+    transformer_options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Tensor:
     """Reduce tokens in one call of the model.
 
     Outside any sampler run the call is a run of its own.
     """
+    transformer_options = transformer_options or {}
     attached: Attached | None = transformer_options.get(KEY)
-    if attached is None:  # another node took it away, see ``report_lost``
+    # Another node took it away, see ``report_lost``, or calls the model within a call of ours.
+    if attached is None or attached.call:
         return executor(x, t, c_concat, c_crossattn, control, transformer_options, **kwargs)
     STORE.begin_call()
     run = attached.run or Run(_list_sigmas(transformer_options))
-    if len(t) == 0:  # it has no noise level; what becomes of it is ComfyUI's business
-        run.report.say(None, "all layers skipped: a batch was empty")
+    if reason := _explain_unreduced(executor.class_obj, x, t, c_crossattn):
+        run.report.say(None, f"all layers skipped: {reason}")
         return executor(x, t, c_concat, c_crossattn, control, transformer_options, **kwargs)
     inputs = ModelInputs(executor.class_obj, x, c_crossattn, transformer_options, kwargs)
     call = _make_call(attached.stack, run, inputs, t)
@@ -127,6 +132,17 @@ def wrap_model_call(
     if attached.run is None:
         report_end(attached, run)
     return out
+
+
+def _explain_unreduced(model: BaseModel, x: Tensor, t: Tensor, c_crossattn: Tensor | None) -> str:
+    """Why a call of the model is left as it is, empty where it may be reduced."""
+    if len(t) == 0:  # it has no noise level; what becomes of it is ComfyUI's business
+        return "a batch was empty"
+    # A block that is computed again in the backward pass does not tell which one it is.
+    given = chain((x, c_crossattn), model.diffusion_model.parameters())
+    if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in given):
+        return "training needs gradients of all tokens"
+    return ""
 
 
 def _make_call(stack: SettingsStack, run: Run, inputs: ModelInputs, t: Tensor) -> ModelCall:

@@ -13,7 +13,6 @@ from ....tome_core.grid import Stream
 from ....tome_core.layer import Layer
 from ....tome_core.plan import Skipped
 from ....tome_core.plan_layer import LayerPlan
-from ....tome_core.tokens import asks_for_gradients
 from ....tome_core.windows import allows_merging
 from ..attention.backend import Backend, accept_containers
 from ..attention.call import Attention, AttentionCall, Container, take
@@ -31,11 +30,6 @@ MOST_GROUPS = 1
 0.4 ± 0.3 on the small Wan, 8 pictures), and each would need a copy of its keys and values."""
 
 NOT_MERGED = "a mask hides other keys from each query, so every query reads its keys for itself"
-
-COMPUTED_TWICE = (
-    "training may compute a block twice, and both times the same tokens must be chosen; this model "
-    "does not tell which block is running, so nothing is reduced"
-)
 
 
 @accept_containers
@@ -133,9 +127,6 @@ def locate(
     block = call.find_block(options)
     if block is None:
         report.idle_reasons.add("its attention calls do not tell which block is running")
-        return None
-    if not family.tells_block and asks_for_gradients(tensors.q, tensors.k, tensors.v):
-        report.say(None, COMPUTED_TWICE)
         return None
     if other_keys:
         _skip(call, acting, block, f"another node gave it {keys} keys for {queries} tokens")

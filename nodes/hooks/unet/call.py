@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import comfy.ldm.modules.attention as comfy_attention
-import torch
 from torch import Tensor, nn
 
 from ....tome_core.layer import Layer
@@ -56,8 +55,6 @@ class RunningBlock:
     def release(self) -> None:
         """Free the memory of ``given``, which ComfyUI's block holds until its end."""
         given, self.given = self.given, ()
-        if torch.is_grad_enabled():
-            return  # training reads them again
         for x in given:
             x.data = x.new_empty(0)
 
