@@ -124,6 +124,8 @@ def list_rows(case: Case, reports: Mapping[Regime, Report]) -> list[Row]:
             if not one.squared_error or computes not in of_calls:
                 continue
             calls = 1.0 if one.calls is None else one.calls
+            if aim and calls == 1:  # the cache left out none
+                continue
             share = aim / 100 or calls
             name = _name_row(one, share, behind)
             exact = case.part != "unet" and one.name in EARLY_EXACT
