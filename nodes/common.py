@@ -127,7 +127,7 @@ def percent_inputs(what: str) -> list[io.Input]:
             max=1.0,
             step=0.001,
             tooltip=f"Where in the sampling schedule {what} starts. Above 0, the first steps run "
-            "on the original model. See also exact_early_steps.",
+            "on the unpatched model. See also exact_early_steps.",
         ),
         io.Float.Input(
             "end_percent",
@@ -136,7 +136,7 @@ def percent_inputs(what: str) -> list[io.Input]:
             max=1.0,
             step=0.001,
             tooltip=f"Where in the sampling schedule {what} ends. Below 1, the last steps run on "
-            "the original model.",
+            "the unpatched model.",
         ),
     ]
 
@@ -146,7 +146,7 @@ def exact_early_steps() -> io.Input:
     return io.Boolean.Input(
         "exact_early_steps",
         default=Settings.exact_early_steps,
-        tooltip=f"Transformers: the original model computes the first {EARLY:.0%} of the sampling "
+        tooltip=f"Transformers: the unpatched model computes the first {EARLY:.0%} of the sampling "
         "schedule. These steps decide what the picture shows. Off: faster, and the difference may "
         "be larger.",
     )

@@ -1,4 +1,4 @@
-"""The Compare Token Reduction node: samples with the original and a patched model, and reports."""
+"""The Compare Token Reduction node: samples with an unpatched and a patched model, and reports."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class TokenReductionCompare(io.ComfyNode):
             display_name="Compare Token Reduction",
             # Where KSampler is: this node stands in its place and has its inputs.
             category="model/sampling",
-            description="Samples with the original and a patched model in turn, and says how much "
-            "faster the patched one is on this machine and how much its result differs. Takes as "
-            "long as four samplers. Works with the nodes of other packs too.",
+            description="Samples with an unpatched and a patched model in turn, and says how much "
+            "faster the patched one is on this machine and how much its result differs. It "
+            "samples four times. Works with the nodes of other packs too.",
             search_aliases=[
                 "compare models",
                 "benchmark",
@@ -37,7 +37,7 @@ class TokenReductionCompare(io.ComfyNode):
                 "performance",
             ],
             inputs=[
-                io.Model.Input("model", tooltip="The original model, as the loader gives it."),
+                io.Model.Input("model", tooltip="The unpatched model, as the loader gives it."),
                 io.Model.Input(
                     "patched_model",
                     tooltip="The same model after Token Merge, Token Downsample or other nodes.",
@@ -46,7 +46,7 @@ class TokenReductionCompare(io.ComfyNode):
             ],
             outputs=[
                 io.Latent.Output(
-                    display_name="unpatched", tooltip="What the original model gives."
+                    display_name="unpatched", tooltip="What the unpatched model gives."
                 ),
                 io.Latent.Output(display_name="patched", tooltip="What the patched model gives."),
                 io.String.Output(

@@ -39,7 +39,7 @@ def list_inputs() -> list[io.Input]:
             "Divides the height and the width of the grid of keys and values, in the layers at "
             "the finest resolution at which this model has self-attention. Without a local "
             "window, as on UNets by default, 2 keeps a quarter of the keys and values. 1 changes "
-            "nothing there.",
+            "nothing in these layers.",
         ),
         _factor(
             "factor_level_2",

@@ -40,8 +40,8 @@ def list_inputs() -> list[io.Input]:
             max=MAX_RATIO,
             step=0.01,
             tooltip="Share of the tokens that is merged away. A higher ratio is faster and loses "
-            "more detail. Below 0.125 it changes nothing. Above 0.75 it acts as 0.75. In Token "
-            "Merge (Advanced), larger strides or matching random allow more.",
+            "more detail. With the default inputs, below 0.125 it changes nothing, and above 0.75 "
+            "it acts as 0.75.",
         ),
         io.Combo.Input(
             "max_downsample",

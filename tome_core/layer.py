@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, sqrt
 from typing import Literal
 
 import torch
@@ -44,7 +45,7 @@ class BackendSpeed:
         pair_time: what that takes for a query and a key, where FlashAttention 2 takes 1; at most 1.
     """
 
-    name: str = "the attention of the original model"
+    name: str = "the attention of the unpatched model"
     pair_time: float = 1.0
 
 
@@ -122,11 +123,15 @@ class Layer:
 
     def _why_too_few_tokens(self, kind: str, saved: float) -> str:
         """saved: of the time that ``kind`` saves beside FlashAttention 2."""
-        flops = 4 * self.stream.length**2 * self.channels
-        if not self.channels or flops * saved >= find_least(kind, self.device):
+        if not self.channels:
             return ""
+        length, tokens = self.stream.length, self.stream.grid.tokens
+        least = sqrt(find_least(kind, self.device) / (4 * self.channels * saved))
+        if length >= least:
+            return ""
+        enough = 100 * ceil((tokens + least - length) / 100)
         faster = f" beside {self.backend.name}" if self.backend.pair_time < 1 else ""
-        return f"{self.stream.grid.tokens} tokens are too few for {kind} to pay on this GPU{faster}"
+        return f"{tokens:,} tokens are too few to gain; {enough:,} are enough on this GPU{faster}"
 
 
 def find_least(kind: str, device: torch.device) -> float:

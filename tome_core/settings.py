@@ -51,6 +51,9 @@ class Settings(ABC):
     kind: ClassVar[str]
     """Of the work: ``layer`` says when it pays."""
 
+    window_input: ClassVar[str] = "local_window"
+    """How a user is told of this input."""
+
     window_needs_model: ClassVar[bool] = False
     """It is true where a local window is only for the kinds of models that have one."""
 

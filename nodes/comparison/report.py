@@ -112,7 +112,7 @@ def _explain_equal(unpatched: TwoResults, patched: TwoResults) -> str:
     """Why both models gave the same latent."""
     if unpatched[-1].lines:
         return (
-            "The latents are identical: the input model has our nodes, too. Connect the original "
+            "The latents are identical: the input model has our nodes, too. Connect the unpatched "
             "model to it"
         )
     if patched[-1].lines:
@@ -129,14 +129,15 @@ def _describe_difference(unpatched: TwoResults, patched: TwoResults) -> str:
     return " and ".join(map(_describe_psnr, after, before))
 
 
-def _describe_psnr(result: Tensor, original: Tensor) -> str:
-    psnr = measure_psnr(result, original)
+def _describe_psnr(result: Tensor, unpatched: Tensor) -> str:
+    psnr = measure_psnr(result, unpatched)
     if math.isnan(psnr):
         return "not comparable, some values are not numbers"
     if psnr == math.inf:
         return "identical"
-    if original.max() - original.min() <= CONSTANT * max(original.abs().max(), result.abs().max()):
-        return "no PSNR, all values of the original model's latent are equal but for rounding"
+    most = max(unpatched.abs().max(), result.abs().max())
+    if unpatched.max() - unpatched.min() <= CONSTANT * most:
+        return "no PSNR, all values of the unpatched model's latent are equal but for rounding"
     return f"PSNR {psnr:.1f} dB"
 
 
@@ -155,7 +156,7 @@ def _describe_nodes(unpatched: TwoResults, patched: TwoResults) -> list[str]:
     absent = "patched_model: has none of the nodes of this pack at work"
     return [
         *([f"{name}: {text}" for name, text in patched[-1].lines] or [absent]),
-        *(f"{name} on the original model: {text}" for name, text in unpatched[-1].lines),
+        *(f"{name} on the unpatched model: {text}" for name, text in unpatched[-1].lines),
     ]
 
 

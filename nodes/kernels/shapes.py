@@ -1,8 +1,8 @@
 """The one table of what our kernels are compiled as, by GPU.
 
 A block must leave room for a second one on a multiprocessor, which has 100 KiB of shared memory on
-GeForce. docs/speed.md has what was found in the compiled code; only the H100 and the H200 were
-measured.
+GeForce. benchmarks/speed/results/kernel.md has what was found in the compiled code; only the H100
+and the H200 were measured.
 """
 
 from __future__ import annotations

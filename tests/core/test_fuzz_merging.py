@@ -24,7 +24,7 @@ from token_merge.tome_core.attention.key_weights import add_size_channels, add_s
 from torch.nn.functional import scaled_dot_product_attention as attend
 
 REASONS = (
-    "are too few for merging to pay",
+    "are too few to gain",
     "costs more than it saves",
     "smaller than one",
     "fewer tokens than one",

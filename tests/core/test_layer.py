@@ -189,7 +189,10 @@ def test_beside_a_faster_backend_more_work_has_to_be_there(gpu):
     gpu(132, 9, 0)
     for pair_time, said in (
         (1.0, ""),
-        (0.3, "16384 tokens are too few for merging to pay on this GPU beside SageAttention"),
+        (
+            0.3,
+            "16,384 tokens are too few to gain; 19,800 are enough on this GPU beside SageAttention",
+        ),
     ):
         backend = layers.BackendSpeed("SageAttention", pair_time)
         layer = replace(layer_of(128, SDXL).layer, backend=backend)
@@ -201,7 +204,7 @@ def test_windows_that_save_too_little_are_not_planned(gpu, kernel):
     gpu(132, 9, 0)
     layer, share = flux_beside(0.38, 96)
     assert layer.why_backend_is_faster("downsampling", share) == ""
-    few = "9216 tokens are too few for merging to pay on this GPU beside SageAttention"
+    few = "9,216 tokens are too few to gain; 11,900 are enough on this GPU beside SageAttention"
     assert layer.why_backend_is_faster("merging", share) == few
 
 
@@ -220,5 +223,5 @@ def test_a_layer_with_too_little_work_is_not_reduced_and_says_so(settings, gpu):
     gpu(132, 9, 0)
     found = plan_layer(settings, layer_of(64, SD15))
     assert isinstance(found, Skipped)
-    assert "4096 tokens are too few" in found.reason
-    assert "to pay on this GPU" in found.reason
+    assert "4,096 tokens are too few" in found.reason
+    assert "are enough on this GPU" in found.reason

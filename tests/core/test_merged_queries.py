@@ -159,7 +159,7 @@ def test_a_tile_without_any_query_to_merge_keeps_all():
     ("inputs", "reason"),
     [
         ({"ratio": 0.1}, "merging 102 of 1024 tokens costs more than it saves"),
-        ({"ratio": 0.5, "grid": TokenGrid(5, 6)}, "30 tokens are too few for merging to pay"),
+        ({"ratio": 0.5, "grid": TokenGrid(5, 6)}, "30 tokens are too few to gain"),
     ],
 )
 def test_too_little_to_merge_is_skipped_with_a_reason(inputs, reason):

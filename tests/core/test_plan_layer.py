@@ -104,7 +104,7 @@ def test_seeds_draw_other_groups_and_other_keys():
             MergeSettings(matching="k-th", stride_x=8, stride_y=8),
             "grid 7x7 has fewer tokens than one 8x8 cell",
         ),
-        (TokenGrid(4, 6), MergeSettings(), "24 tokens are too few for merging to pay"),
+        (TokenGrid(4, 6), MergeSettings(), "24 tokens are too few to gain"),
         (TokenGrid(16, 16), MergeSettings(ratio=0.1), "merging 25 of 256 tokens costs more"),
         (TokenGrid(8, 8), DownsampleSettings(factor=1.0, max_tokens=64), "64 tokens are within"),
     ],

@@ -26,7 +26,7 @@ stands above.
 - **refused**: an error says why.
 - **–**: not tried on this kind of model.
 
-The original model gives the same picture, to the bit, before and after each cell. Where no note
+The unpatched model gives the same picture, to the bit, before and after each cell. Where no note
 says otherwise, both orders of the nodes give the same picture, to the bit.
 `python -m devtools test tests/interplay --long --write-compatibility` tries all
 {len(list_cells()):,} cells and writes this section, in 26 minutes beside other work.

@@ -36,7 +36,7 @@ HEADING = "## Attention of other nodes"
 SECTION = re.compile(rf"^{HEADING}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 COUNT_OF_LAYERS = re.compile(r" \(block .*|^\d+ layers?(:| skipped:) ")
 INTRODUCTION = """\
-A *backend* computes attention as it is asked, only faster: SageAttention, FlashAttention, or
+A *backend* computes the same attention, only faster: SageAttention, FlashAttention, or
 ComfyUI's Model Attention Backend. Local windows stay beside it, and it computes the rest; on a GPU
 it computes all of a layer where that is [faster](speed.md#beside-a-faster-attention-function),
 unless the user asks for the reduction by `reduce_small_layers` or a size as `local_window`. On a
@@ -48,9 +48,10 @@ it, as to any node that our table does not have, unless the user sets `local_win
 Without a local window, as on UNets, both act. The table of known nodes is
 `nodes/hooks/attention/override_table.py`.
 
-dB against the original model without any of the nodes, on the small trained models, 8 steps, at the
-nodes' defaults, keys weighed by extra channels, as on a GPU. The other nodes are stand-ins for a
-processor that behave as their sources do, so their own dB say little of the real ones. Ours before
+The figures are dB against the unpatched model without any of the nodes. They are of the small
+trained models, with 8 steps and our defaults. Keys are weighed by extra channels, as on a GPU. The
+other nodes are stand-ins for a processor that behave as their sources do, so their own dB say
+little of the real ones. Ours before
 or after the other give the same picture, to the bit. `python -m devtools test
 tests/interplay/test_trained_models.py --all --write-compatibility` measures this and writes it.
 """
@@ -134,7 +135,7 @@ def test_what_costs_more_than_fewer_steps_is_left_out_and_said(kind, node, other
     if any("in local windows beside" in said for said in both.said):
         assert both.decibels > fewer.decibels + 3
     else:
-        assert any("computes its attention; use one of the two" in said for said in both.said)
+        assert any("is at work; use one of the two" in said for said in both.said)
         assert both.decibels == pytest.approx(alone.decibels)
 
 

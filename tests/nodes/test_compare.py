@@ -156,8 +156,8 @@ def test_a_model_that_is_connected_to_both_inputs_is_not_called_unreduced(unet, 
     patched = token_merge(unet("SD15"))
     report = compare(patched, patched)["report"]
     said = (
-        "The latents are identical: the input model has our nodes, too. Connect the original model "
-        "to it\n"
+        "The latents are identical: the input model has our nodes, too. Connect the unpatched "
+        "model to it\n"
     )
     assert report.startswith(said)
     assert "attention computes" in report
@@ -202,9 +202,9 @@ def test_the_report_says_where_none_of_our_nodes_is_at_work(unet):
     assert "identical" not in report
 
 
-def test_the_report_says_where_our_nodes_are_on_the_original_model_too(unet, token_merge):
+def test_the_report_says_where_our_nodes_are_on_the_unpatched_model_too(unet, token_merge):
     report = compare(token_merge(unet("SD15"), ratio=0.2), token_merge(unet("SD15")))["report"]
-    assert "Token Merge on the original model: " in report
+    assert "Token Merge on the unpatched model: " in report
 
 
 def test_a_sampling_without_steps_has_no_time(unet, token_merge):
@@ -238,12 +238,12 @@ def test_nothing_to_denoise_is_no_error_and_said(unet, token_merge):
     assert torch.equal(outputs["unpatched"]["samples"], torch.zeros(1, 4, 16, 16))
 
 
-def test_a_latent_that_the_original_model_makes_constant_gives_no_psnr(unet):
+def test_a_latent_that_the_unpatched_model_makes_constant_gives_no_psnr(unet):
     """What is left of the last step differs by rounding alone."""
-    original = unet("SD15").clone()
-    original.set_model_sampler_post_cfg_function(lambda args: torch.full_like(args["denoised"], 3))
-    outputs = compare(original, unet("SD15"))
-    assert "Difference of the latents: no PSNR, all values of the original" in outputs["report"]
+    unpatched = unet("SD15").clone()
+    unpatched.set_model_sampler_post_cfg_function(lambda args: torch.full_like(args["denoised"], 3))
+    outputs = compare(unpatched, unet("SD15"))
+    assert "Difference of the latents: no PSNR, all values of the unpatched" in outputs["report"]
 
 
 def test_results_of_different_sizes_are_not_compared(unet):

@@ -93,7 +93,7 @@ def test_a_constant_latent_has_no_range_to_compare_with(unpatched, rounding):
     unpatched = unpatched + rounding * RESULT
     lines = describe_results(model([[1.0]] * 2, unpatched), model([[1.0]] * 2))
     (said,) = (line for line in lines if "Difference" in line)
-    assert "no PSNR, all values of the original model's latent are equal but for rounding" in said
+    assert "no PSNR, all values of the unpatched model's latent are equal but for rounding" in said
 
 
 def test_a_small_latent_is_not_constant():

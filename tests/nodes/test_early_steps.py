@@ -1,4 +1,4 @@
-"""The steps that decide what a transformer's picture shows are the original model's."""
+"""The steps that decide what a transformer's picture shows are the unpatched model's."""
 
 import pytest
 import torch

@@ -126,8 +126,8 @@ def test_a_model_with_windows_is_left_to_an_unknown_nodes_attention(
     picture = denoise(token_merge(put_override(flux)), size=(32, 32), steps=1)
     assert torch.equal(picture, denoise(flux, size=(32, 32), steps=1))
     said, nothing = messages()
-    assert "another node computes its attention; use one of the two nodes" in said
-    assert said.split(" (block")[0].endswith("a size in Token Merge (Advanced)")
+    assert "another node is at work; use one of the two" in said
+    assert said.split(" (block")[0].endswith("local_window in Token Merge (Advanced) to a size")
     assert "no layer was reduced" in nothing
 
 

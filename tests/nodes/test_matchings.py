@@ -72,7 +72,7 @@ def test_a_budget_limits_the_tokens_of_a_layer(
     ("inputs", "size", "reason"),
     [
         ({"ratio": 0.1}, (16, 16), "merging 25 of 256 tokens costs more than it saves"),
-        ({"ratio": 0.5}, (4, 6), "24 tokens are too few for merging to pay"),
+        ({"ratio": 0.5}, (4, 6), "24 tokens are too few to gain"),
     ],
 )
 def test_a_layer_that_merging_would_slow_down_is_left_alone(

@@ -103,7 +103,7 @@ def test_an_algorithm_has_its_layers_for_itself(order, node, request, messages):
     node = request.getfixturevalue(node)
     picture = RUN.sample(put(order, node, others.patch_sparse), WAN)
     assert torch.equal(picture, RUN.sample(others.patch_sparse(WAN.build()), WAN))
-    assert "Model Sparse Attention computes its attention; use one of the two" in messages()[0]
+    assert "Model Sparse Attention is at work; use one of the two" in messages()[0]
 
 
 def test_without_windows_keys_get_their_weights_where_a_backend_takes_a_mask(

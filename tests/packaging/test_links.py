@@ -78,7 +78,7 @@ def test_the_readme_names_unpacked_folders_only_where_it_speaks_of_a_clone() -> 
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 110
 
 
 def test_the_readme_clones_the_address_of_the_metadata() -> None:

@@ -265,7 +265,7 @@ def test_a_block_whose_attention_is_of_an_unknown_node_is_left_to_it_and_the_log
     with caplog.at_level(logging.WARNING, logger="token_merge"):
         picture = RUN.sample(model, family)
     assert torch.equal(picture, RUN.sample(other.put_on(family.build()), family))
-    said = "another node computes its attention; use one of the two nodes, or set local_window"
+    said = "another node is at work; use one of the two, or set local_window"
     assert said in caplog.text
 
 

@@ -50,7 +50,7 @@ def explain_few_merged(settings: MergeSettings, grid: TokenGrid) -> str:
     """Why merging does not pay on any device, empty where it does."""
     merged = grid.tokens - count_kept(settings, grid)
     if grid.tokens < LEAST_TOKENS:
-        return f"{grid.tokens} tokens are too few for merging to pay"
+        return f"{grid.tokens} tokens are too few to gain"
     if merged < LEAST_SHARE * grid.tokens:
         return f"merging {merged} of {grid.tokens} tokens costs more than it saves"
     return ""

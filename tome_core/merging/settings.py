@@ -48,6 +48,7 @@ class MergeSettings(Settings):
 
     node_name: ClassVar[str] = "Token Merge"
     kind: ClassVar[str] = "merging"
+    window_input: ClassVar[str] = "local_window in Token Merge (Advanced)"
     window_needs_model: ClassVar[bool] = True
 
     ratio: float = 0.2

@@ -54,10 +54,11 @@ def plan_windows(
     tokens = stream.grid.tokens
     if slow and not asked_for and tokens < LEAST_FOR_WINDOWS.get(device.type, 0):
         return Skipped(
-            f"{tokens} tokens are too few for local windows to pay without our kernel ({slow}); "
-            f"with a size as local_window they are reduced"
+            f"{tokens:,} tokens are too few to gain without our kernel ({slow}); "
+            f"to reduce them, set {settings.window_input} to a size"
         )
-    at_once = QUERIES_AT_ONCE.get(device.type, 1) if slow else 1
+    whatever_device = settings.reduce_small_layers
+    at_once = QUERIES_AT_ONCE.get(device.type, 1) if slow and not whatever_device else 1
     geometry = fit_windows(stream, smaller, layer.local_window, at_once, kept_share, device)
     if geometry.keys_read >= tokens or 0 < settings.max_tokens < geometry.keys_read:
         return None

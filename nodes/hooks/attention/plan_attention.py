@@ -90,10 +90,8 @@ def explain_override(settings: Settings, override: Override | None) -> str:
     """
     if override is None or override.is_backend or settings.local_window is not None:
         return ""
-    where = " in Token Merge (Advanced)" if isinstance(settings, MergeSettings) else ""
     return (
-        f"{override.name} computes its attention; use one of the two nodes, or set local_window "
-        f"to a size{where}"
+        f"{override.name} is at work; use one of the two, or set {settings.window_input} to a size"
     )
 
 

@@ -59,7 +59,7 @@ def lengthen(call: SamplerCall) -> SamplerCall:
 
 FEW_TOKENS = Limit(
     "works in part",
-    "tokens are too few for merging to pay",
+    "tokens are too few to gain",
     "the coarser layers have few tokens in an area of the small picture here, and keep them",
     kinds=("SDXL",),
     modes=("every option",),

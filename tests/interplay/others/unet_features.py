@@ -21,7 +21,7 @@ OTHERS = (
         limits=(
             Limit(
                 "works in part",
-                "tokens are too few for merging to pay",
+                "tokens are too few to gain",
                 "the coarser layers, which the other makes coarser still, keep their few tokens",
                 modes=("every option",),
             ),
