@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import comfy.samplers
 import pytest
 import token_merge
 from comfy_api.latest import io
+from token_merge.nodes.kernels.usable import LEAST_TRITON
+from token_merge.tome_core.windows.planning import LEAST_FOR_WINDOWS
 
 ROOT = Path(__file__).parents[2]
 NODES = asyncio.run(asyncio.run(token_merge.comfy_entrypoint()).get_node_list())
@@ -93,7 +96,7 @@ def test_readme_leaves_the_lists_of_inputs_to_the_help_pages() -> None:
     assert not ITEM.search((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
-MEASURED = re.compile(r"\b\d+\.\d+x|\b\d+(?:\.\d)? dB")
+MEASURED = re.compile(r"(?<![\d.])\d+\.\d+ ?[x×]|(?<![\d.])\d+(?:\.\d)? ?dB")
 DOCUMENTS = ("docs/speed.md", "docs/quality.md")
 FOR_USERS = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md")),
@@ -119,3 +122,26 @@ def test_a_measured_number_for_users_stands_in_the_documents() -> None:
     }
     assert MEASURED.findall(texts[ROOT / "README.md"])
     assert {page: numbers for page, numbers in unknown.items() if numbers} == {}
+
+
+@pytest.mark.parametrize("node", ["TokenDownsample", "TokenMerge"])
+def test_help_in_every_language_names_the_limits_of_the_code(node: str) -> None:
+    least = LEAST_FOR_WINDOWS["cuda"]
+    side = 16 * isqrt(least)  # of a picture on Flux, in pixels
+    folder = ROOT / "web" / "docs"
+    pages = [read(node), *(page.read_text(encoding="utf-8") for page in (folder / node).iterdir())]
+    assert len(pages) == 3
+    for page in (" ".join(each.split()) for each in pages):
+        assert f"{least:,}" in page or f"{least}" in page
+        assert f"{side} × {side}" in page
+        assert f"Triton {'.'.join(map(str, LEAST_TRITON))}" in page
+
+
+def test_the_readme_names_the_oldest_versions_of_the_code() -> None:
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    side = 16 * isqrt(LEAST_FOR_WINDOWS["cuda"])
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    oldest = re.findall(r'^requires-comfyui = ">=(.*)"$', project, re.MULTILINE)[0]
+    assert f"below about {side} × {side}" in readme
+    assert f"Triton {'.'.join(map(str, LEAST_TRITON))} or later" in readme
+    assert f"ComfyUI {oldest} or later" in readme
