@@ -143,11 +143,9 @@ def _draw(
     caption: Sequence[str], unpatched: Sequence[Image.Image], ours: Sequence[Image.Image]
 ) -> Image.Image:
     """Both side by side, what each is, and the caption: nearly square, as a card of the browser."""
-    psnr = picture.psnr(picture.tiled(ours, 1), picture.tiled(unpatched, 1))
-    lines = (*caption, f"PSNR of the two: {psnr:.1f} dB")
     side = (WIDTH - 3 * MARGIN) // 2
     line = int(TEXT_SIZE * 1.3)
-    sheet = Image.new("RGB", (WIDTH, side + (len(lines) + 1) * line + 5 * MARGIN), "white")
+    sheet = Image.new("RGB", (WIDTH, side + (len(caption) + 1) * line + 5 * MARGIN), "white")
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(TEXT_SIZE)
     for number, (images, label) in enumerate(
         ((unpatched, "unpatched"), (ours, "Token Downsample"))
@@ -157,7 +155,7 @@ def _draw(
         sheet.paste(shown, (left, MARGIN))
         pen.text((left + side // 2, side + 2 * MARGIN), label, "black", font, anchor="ma")
     top = side + line + 4 * MARGIN
-    pen.multiline_text((MARGIN, top), "\n".join(lines), "#444", font, spacing=4)
+    pen.multiline_text((MARGIN, top), "\n".join(caption), "#444", font, spacing=4)
     return sheet
 
 

@@ -21,6 +21,10 @@ CLEAR = 0.02
 """A speed-up closer to 1 than this cannot be told from chance by two rounds."""
 STEADY = 1.2
 """Rounds whose speed-ups differ by more than this factor do not agree."""
+IN_WORDS = {45: "hard to tell apart", 35: "small differences", 0: "clear differences"}
+"""What a PSNR of latents from this one on means for the eye. Seen on sheets of the small Flux for
+4 steps: 53 to 55 dB with our defaults, 47 and 48 in all steps, 40 with 3 steps, 31 with 2."""
+
 CONSTANT = 1e-5
 """A latent whose values differ by at most this share of the largest one is constant but for
 rounding."""
@@ -138,7 +142,8 @@ def _describe_psnr(result: Tensor, unpatched: Tensor) -> str:
     most = max(unpatched.abs().max(), result.abs().max())
     if unpatched.max() - unpatched.min() <= CONSTANT * most:
         return "no PSNR, all values of the unpatched model's latent are equal but for rounding"
-    return f"PSNR {psnr:.1f} dB"
+    words = next((each for least, each in IN_WORDS.items() if psnr >= least), IN_WORDS[0])
+    return f"PSNR {psnr:.1f} dB ({words})"
 
 
 def _describe_memory(unpatched: TwoResults, patched: TwoResults) -> str:

@@ -165,7 +165,9 @@ def test_a_model_that_is_connected_to_both_inputs_is_not_called_unreduced(unet, 
 
 def test_the_report_holds_what_a_bug_report_needs(unet, token_merge):
     report = compare(unet("SD15"), token_merge(unet("SD15")))["report"]
-    assert re.match(r"\d\.\d\dx.* \(\d\.\d\d to \d\.\d\d\), \d+\.\d dB$", report.splitlines()[0])
+    assert re.match(
+        r"\d\.\d\dx.* \(\d\.\d\d to \d\.\d\d\), \d+\.\d dB \([a-z ]+\)$", report.splitlines()[0]
+    )
     for text in (
         "Seconds per step: unpatched ",
         "Difference of the latents: PSNR ",
