@@ -28,6 +28,7 @@ MERGE: Patch = partial(ours.apply, "TokenMergeAdvanced")
 
 ON_UNETS: dict[str, Patch] = {
     DOWNSAMPLE_BY_DEFAULT: downsample(2, method="interleaved"),
+    "Token Downsample ×4": downsample(4, method="interleaved"),
     "Token Downsample ×2, stratified": downsample(2),
     MERGE_BY_DEFAULT: MERGE,
     "Token Merge 0.5": merge(),
