@@ -52,7 +52,7 @@ STANDARD = {
     # ComfyUI's "simple" schedule: its "normal" one spends the last step of a flow model on a noise
     # level of a thousandth.
     "flux": (Regime("euler", "simple", 8), Regime("euler", "simple", 8, GUIDANCE)),
-    "wan": (FOUR_STEPS, Regime("euler", "simple", 8), Regime("euler", "simple", 8, GUIDANCE)),
+    "wan": (FOUR_STEPS, Regime("euler", "simple", 8)),
     "flux-4-steps": (FOUR_STEPS,),
 }
 """For each model, these regimes are worth measuring; the first is the default."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import intervals
 from benchmarks.markdown import replace_table
 from benchmarks.quality import cli
 from benchmarks.quality.equal_time import (
@@ -117,7 +118,7 @@ def test_the_smallest_error_in_no_more_time_is_marked() -> None:
         "fast",
         "smaller error",
     ]
-    written = write_table(SHAPES[1], rows)  # of 8 steps, and of 8 with another sampler
+    written = write_table(SHAPES[1], rows)  # of 8 steps, and of 8 with guidance
     assert "| fast | 50 % | **20.0 ± 0.0** |  |" in written
     assert "| larger error | 60 % | 10.0 ± 0.0 |  |" in written
 
@@ -136,6 +137,15 @@ def test_the_document_has_the_tables_of_the_results() -> None:
     tables = write_tables(Results.read(SPEED_RESULTS).cases)
     assert len(tables) == len(SHAPES)
     assert all(table in document for table in [*tables, write_rivals()])
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quality.md"])
+def test_the_pages_have_what_was_measured_of_a_flux_for_four_steps(page: str) -> None:
+    (shape,) = (shape for shape in SHAPES if shape.trained == "flux-4-steps")
+    found = {one.name: one for one in shape.read_reports()[FOUR_STEPS].variants}
+    text = (PACK / page).read_text(encoding="utf-8")
+    for name in (DOWNSAMPLE_BY_DEFAULT, "unpatched, 3 steps"):
+        assert f"{intervals.mean(found[name].decibels).mean:.1f} dB" in text
 
 
 def test_the_plots_show_the_results() -> None:

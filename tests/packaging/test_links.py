@@ -77,8 +77,11 @@ def test_the_readme_names_unpacked_folders_only_where_it_speaks_of_a_clone() -> 
     assert not words & DEVELOPMENT
 
 
-def test_the_readme_fits_on_a_few_screens() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 110
+@pytest.mark.parametrize(
+    ("page", "lines"), [("README.md", 110), ("docs/speed.md", 150), ("docs/quality.md", 150)]
+)
+def test_what_everyone_reads_is_short(page: str, lines: int) -> None:
+    assert len((ROOT / page).read_text(encoding="utf-8").splitlines()) <= lines
 
 
 def test_the_readme_clones_the_address_of_the_metadata() -> None:
