@@ -34,6 +34,7 @@ pytestmark = pytest.mark.thorough
 DOCUMENT = Path(__file__).parents[2] / "docs" / "compatibility.md"
 HEADING = "## Attention of other nodes"
 SECTION = re.compile(rf"^{HEADING}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d+\.\d")
 COUNT_OF_LAYERS = re.compile(r" \(block .*|^\d+ layers?(:| skipped:) ")
 INTRODUCTION = """\
 A *backend* computes the same attention, only faster: SageAttention, FlashAttention, or
@@ -145,8 +146,11 @@ def test_the_document_says_it(pytestconfig):
         DOCUMENT.write_text(SECTION.sub(lambda _: write_section() + "\n\n", text), encoding="utf-8")
     found = SECTION.search(DOCUMENT.read_text(encoding="utf-8"))
     assert found
-    # Other processors round otherwise, which shows in the last digits of the dB.
-    assert re.sub(r"\d+\.\d", "#", found[0].strip()) == re.sub(r"\d+\.\d", "#", write_section())
+    written, measured = found[0].strip(), write_section()
+    assert NUMBER.sub("#", written) == NUMBER.sub("#", measured)
+    # Other processors round otherwise, of which most is seen in the smallest errors.
+    stated, now = ([min(float(one), 50) for one in NUMBER.findall(x)] for x in (written, measured))
+    assert stated == pytest.approx(now, abs=1)
 
 
 def write_error(found: Found) -> str:
