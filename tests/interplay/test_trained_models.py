@@ -124,7 +124,7 @@ def measure(kind: str, other: str = "", node: str = "", steps: int | None = None
 
 
 def _note(lines: Lines, said: list[str]) -> None:
-    said[:] = [re.sub(r" \(block .*|^\d+ layers?(:| skipped:) ", "", line) for _, line in lines]
+    said[:] = [COUNT_OF_LAYERS.sub("", line) for _, line in lines]
 
 
 @pytest.mark.parametrize("other", OTHERS)
