@@ -35,6 +35,7 @@ def draw_sheet(
         left, top = number % columns * across, number // columns * down
         picture = Image.fromarray((row.numpy() * 255).round().astype(np.uint8))
         sheet.paste(picture, (left, top))
-        pen.text((left + 2, top + height + line // 4), caption, "black", font)
+        shown = caption.replace("×", "x")  # which the font lacks
+        pen.text((left + 2, top + height + line // 4), shown, "black", font)
     place.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(place, quality=90)
