@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 
 import torch
@@ -133,9 +134,9 @@ def make_output(q: Tensor, channels: int) -> Tensor:
     return q.new_empty(images, tokens, heads, channels).transpose(1, 2)
 
 
-def asks_for_gradients(*tensors: Tensor) -> bool:
-    """Whether there will be a backward pass through these, as in training a LoRA."""
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+def asks_for_gradients(tensors: Iterable[Tensor | None]) -> bool:
+    """Whether there will be a backward pass through any of these, as in training a LoRA."""
+    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
 
 
 def join_heads(x: Tensor) -> Tensor:

@@ -88,7 +88,7 @@ def fits(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.dtype == k.dtype == v.dtype
         and q.shape[3] == v.shape[3] <= MOST_HEAD_CHANNELS
         and all(x.stride(3) == 1 and _measure_image(x) < MOST_NUMBERS for x in (q, k, v))
-        and not asks_for_gradients(q, k, v)
+        and not asks_for_gradients((q, k, v))
     )
 
 

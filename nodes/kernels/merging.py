@@ -55,7 +55,7 @@ class LinkedPlan(SlotPlan):
         return MergePlan(self.assign, self.chosen)
 
     def merge(self, x: Tensor) -> Tensor:
-        if x.ndim != 3 or x.stride(2) != 1 or asks_for_gradients(x):
+        if x.ndim != 3 or x.stride(2) != 1 or asks_for_gradients([x]):
             return self.unlinked.merge(x)
         out = x.new_empty(x.shape[0], self.keys_read, x.shape[2])
         _average_slots(out, x, self)

@@ -67,9 +67,8 @@ def merge_picture(
 ) -> SlotPlan | Skipped:
     """The plan that merges as many tokens as ``settings`` ask for.
 
-    Where queries may be split into groups, up to three more are merged, if so many are no dst, so
-    that all groups have as many: blocks of slots then are groups as they are, and nothing is
-    copied.
+    Where queries may be split into groups, up to three more are merged, so that all groups have as
+    many: blocks of slots then are groups as they are, and nothing is copied. But every dst stays.
     """
     grid = layer.stream.grid
     kept = count_kept(settings, grid)

@@ -28,7 +28,8 @@ few draws are spread over all of them."""
 class KeyCells:
     """The cells of one or several sets. In ``tokens`` those of each cell follow each other.
 
-    Where cells are not whole tokens, each token has several places, and a cell is so many of them.
+    A cell need not hold a whole number of tokens. So each token has several places, and a cell has
+    a whole number of places.
     Where ``drawn[d]`` is the place that draw d chose, below ``choices[d]``, key n is the token
 
         tokens[(first[n] + drawn[d]) // places[d]] + along[n]    with d = draw_of_key[n]

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-import torch
 from comfy.k_diffusion.sampling import sigma_to_half_log_snr
 from comfy.model_base import BaseModel
 from comfy.model_patcher import ModelPatcher, create_model_options_clone
@@ -20,6 +19,7 @@ from ....tome_core.schedule import (
     find_share_left,
     find_step,
 )
+from ....tome_core.tokens import asks_for_gradients
 from ..settings_stack import SettingsStack
 from .device_wait import wait_for
 from .draw_index import DrawIndex
@@ -140,7 +140,7 @@ def _explain_unreduced(model: BaseModel, x: Tensor, t: Tensor, c_crossattn: Tens
         return "a batch was empty"
     # A block that is computed again in the backward pass does not tell which one it is.
     given = chain((x, c_crossattn), model.diffusion_model.parameters())
-    if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in given):
+    if asks_for_gradients(given):
         return "training needs gradients of all tokens"
     return ""
 
