@@ -17,8 +17,8 @@ from .patches import ALL_STEPS
 from .places import RESULTS
 from .regimes import Regime
 
-DRAWN = {"unet": 0, "flux": 0, "wan": 1}
-"""For each model the regime, as its number among those that are worth measuring."""
+DRAWN = ("unet", "flux", "wan")
+"""Of each model its first regime."""
 ASIDE = ("behind", "stratified", "no local windows")
 """Rows with these words are in the tables alone."""
 MARK = "Results"
@@ -68,7 +68,7 @@ def list_panels(cases: Sequence[Case], results: Path = RESULTS) -> list[Panel]:
 
 
 def _make_panel(shape: Shape, cases: Sequence[Case], results: Path) -> Panel:
-    regime, case = shape.regimes[DRAWN[shape.trained]], shape.find_case(cases)
+    regime, case = shape.regimes[0], shape.find_case(cases)
     made = shape.read_reports(results)
     rows = list_rows(case, {regime: made[regime]}) if case and regime in made else []
     alone = [row for row in rows if not any(word in row.name for word in ASIDE)]
