@@ -27,9 +27,9 @@ from .progress import Progress
 from .server import Server, ServerError, link, running
 
 FIRST_SEED = 42
-DEMO_MODEL = "flux"
-DEMO_PROMPT = "a penguin on a yellow background"
-GUIDANCE = 3.0
+DEMO_MODEL = "flux-4-steps"
+DEMO_PROMPT = "a hamburger on a purple gradient"
+GUIDANCE = 1.0
 GAIN = 8
 """Differences are drawn so many times as strong."""
 WARM_UP_STEPS = 2
