@@ -47,9 +47,10 @@ def drawn_error(method: str = "stratified", **inputs: Any) -> float:
     return sum(errors) / 3
 
 
-def test_drawn_keys_err_less_than_a_regular_grid() -> None:
-    regular = error(DOWNSAMPLE, factor=2.0, method="nearest-exact")
-    assert 0 < drawn_error("interleaved", factor=2.0) < regular
+def test_drawn_keys_err_half_as_much_as_a_regular_grid_or_less() -> None:
+    windowless = {"kind": "flux", "factor": 2.0, "local_window": "off"}
+    regular = error(DOWNSAMPLE, method="nearest-exact", **windowless)
+    assert 0 < drawn_error(**windowless) < regular / 2
 
 
 def test_going_round_the_cells_halves_the_error_of_drawing_anew_in_each_step(
@@ -81,6 +82,16 @@ def test_downsampled_keys_err_less_than_merged_ones() -> None:
 def test_drawn_keys_err_less_in_a_transformer_too() -> None:
     drawn = error(DOWNSAMPLE, kind="flux", factor=2.0, method="stratified", local_window="off")
     assert 0 < drawn < error(DOWNSAMPLE, kind="flux", factor=2.0, method="nearest-exact") / 2
+
+
+def test_a_transformer_errs_less_where_its_fewer_keys_weigh_as_much_as_all_did() -> None:
+    sized, unsized = (
+        error(
+            DOWNSAMPLE, kind="flux", factor=2.0, local_window="off", proportional_attention=weighed
+        )
+        for weighed in (True, False)
+    )
+    assert 0 < sized < unsized
 
 
 def test_exact_near_keys_reduce_a_transformers_error_to_a_fourth_or_less() -> None:

@@ -47,7 +47,7 @@ def measure(folder: Path, model: str, tokens: str, cached: str) -> Report:
     words += ["--precision", "float32"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yardsticks, "SHARES", (85,))
-        patch.setattr(cache_thresholds, "LADDER", (0, 16, 48, 300))
+        patch.setattr(cache_thresholds, "LADDER", (0, 48, 300))
         patch.setattr(machine, "find_commit", lambda root: COMMIT)
         assert cli.main(words) == 0
     assert [place.name for place in folder.iterdir()] == [REGIME]
@@ -72,11 +72,10 @@ def test_every_variant_has_errors_and_its_effort(kind: str, request: pytest.Fixt
     assert (fewer.calls, fewer.pairs) == (0.5, 0.5)
     assert window.calls == drawn.calls == 1
     assert 0.2 < (drawn.pairs or 0) < (window.pairs or 0) < 0.6
-    assert 0.5 <= (cached.calls or 0) <= 1
+    assert 0.5 <= (cached.calls or 0) < 1
     for one in report.variants:
         assert [len(one.squared_error), len(one.st_lpips)] == [2, 2]
-        if one is not cached or one.calls != 1:  # it may leave out no call of a small picture
-            assert min(*one.squared_error, *one.st_lpips) > 0
+        assert min(*one.squared_error, *one.st_lpips) > 0
         assert len(one.flicker) == (2 if kind == "moving" else 0)
         assert one.commit == COMMIT
 

@@ -44,7 +44,8 @@ def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
         times = schedule.timestep(sigmas).float()
         answer = patcher.model.diffusion_model(state, times, context=prompt)
     found = schedule.calculate_denoised(sigmas, answer, noised)
-    assert (found - latent).square().mean() < 0.5 * latent.var()
+    most = 0.45 if model == "unet" else 0.4  # that one errs more on things that it never saw
+    assert (found - latent).square().mean() < most * latent.var()
 
 
 def test_all_weights_together_stay_small() -> None:

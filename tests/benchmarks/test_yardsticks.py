@@ -53,9 +53,9 @@ def test_fewer_steps_cost_fewer_calls_and_part_from_the_original(
 
 
 def test_thresholds_of_easy_cache_leave_about_the_wanted_calls(flux: ModelPatcher) -> None:
-    alone = make_batches("unet", 1, 8)
+    alone = make_batches("unet", 1, 12)
     found = cache_thresholds.find(flux, alone[0], REGIME)
-    assert "(50 %)" in found
+    assert {*found} >= {"(85 %)", "(50 %)"}
     for variant in yardsticks.list_caches(found):
         wanted = float(re.search(r"\((\d+) %\)", variant.name)[1]) / 100
         calls = make(flux, variant, alone, REGIME)[1].rows / REGIME.steps

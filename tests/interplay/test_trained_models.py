@@ -52,9 +52,9 @@ Without a local window, as on UNets, both act. The table of known nodes is
 The figures are dB against the unpatched model without any of the nodes. They are of the small
 trained models, with 8 steps and our defaults. Keys are weighed by extra channels, as on a GPU. The
 other nodes are stand-ins for a processor that behave as their sources do, so their own dB say
-little of the real ones. Ours before
-or after the other give the same picture, to the bit. `python -m devtools test
-tests/interplay/test_trained_models.py --all --write-compatibility` measures this and writes it.
+little of the real ones. Ours before or after the other give the same picture, to the bit. `python
+-m devtools test tests/interplay/test_trained_models.py --all --write-compatibility` measures this
+and writes it.
 """
 REGIME = Regime("euler", "simple", 8)
 FEWER_STEPS = {"Flux": 5, "Wan": 5}

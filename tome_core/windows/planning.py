@@ -57,8 +57,9 @@ def plan_windows(
             f"{tokens:,} tokens are too few to gain without our kernel ({slow}); "
             f"to reduce them, set {settings.window_input} to a size"
         )
-    whatever_device = settings.reduce_small_layers
-    at_once = QUERIES_AT_ONCE.get(device.type, 1) if slow and not whatever_device else 1
+    # With reduce_small_layers pictures must not depend on the device, nor may the tiles.
+    higher = slow and not settings.reduce_small_layers
+    at_once = QUERIES_AT_ONCE.get(device.type, 1) if higher else 1
     geometry = fit_windows(stream, smaller, layer.local_window, at_once, kept_share, device)
     if geometry.keys_read >= tokens or 0 < settings.max_tokens < geometry.keys_read:
         return None
