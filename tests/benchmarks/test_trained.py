@@ -16,13 +16,13 @@ from benchmarks.training.composing import compose
 from benchmarks.training.library import Library
 
 
-def draw_scenes(frames: int) -> torch.Tensor:
-    """(8, 3, frames, 256, 256) in [0, 1]: an orange square, which no model was trained on."""
+def draw_scenes(count: int, frames: int) -> torch.Tensor:
+    """(count, 3, frames, 256, 256) in [0, 1]: an orange square, which no model was trained on."""
     square = torch.full((1, frames, 4, 256, 256), 255, dtype=torch.uint8)
     square[:, :, 1] = 128
     surfaces = torch.zeros(3, 3, 8, 8, dtype=torch.uint8)
-    none = torch.zeros(8, dtype=torch.long)
-    layouts = Layouts(none, none - 1, none, torch.arange(8))
+    none = torch.zeros(count, dtype=torch.long)
+    layouts = Layouts(none, none - 1, none, torch.arange(count))
     return compose(
         layouts, Library([""], square, surfaces), 256, frames, torch.Generator().manual_seed(0)
     )
@@ -33,7 +33,8 @@ def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
     """What ComfyUI reads from the answer has a smaller error than a picture without details."""
     patcher = weights.load(places.WEIGHTS[model])
     schedule = patcher.get_model_object("model_sampling")
-    pixels = draw_scenes(FRAMES) if model == "wan" else draw_scenes(1)[:, :, 0]
+    # a clip has as many tokens as nine pictures
+    pixels = draw_scenes(2, FRAMES) if model == "wan" else draw_scenes(8, 1)[:, :, 0]
     latent = patcher.model.process_latent_in(autoencoder.encode(pixels))
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(0))
     sigmas = schedule.sigmas[len(schedule.sigmas) // 2 - 1].expand(len(latent))
