@@ -33,6 +33,7 @@ def make_batches(model: str, count: int, tokens: int) -> list[Batch]:
             seeds[start : start + ROWS],
             shape,
             tuple(captions[start : start + ROWS]),
+            start // ROWS,
         )
         for start, some in zip(range(0, count, ROWS), prompts.split(ROWS), strict=True)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ from . import batches, cache_thresholds, metrics, perceptual, sampling, tables, 
 from .effort import Effort, EffortWatch
 from .patches import PictureVariant
 from .regimes import Regime
-from .report import Report
+from .report import Report, VariantReport
 from .sampling import Batch
 from .variants import list_variants
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """A variant whose numbers are there is not measured again.
+    """Pictures of a variant whose numbers are there are not made again.
 
     Raises RuntimeError where the results in place are of other weights.
     """
@@ -72,8 +73,8 @@ def make(
     """
     found: list[Tensor] = []
     watch = EffortWatch()
-    for number, batch in enumerate(made):
-        patched = watch.attach(variant.patch(model, seed=number))
+    for batch in made:
+        patched = watch.attach(variant.patch(model, seed=batch.number))
         latent = sampling.sample(patched, batch, regime.with_steps(variant.steps))
         found.append(sampling.pictures(model, latent))
     return torch.cat(found), watch.effort
@@ -138,22 +139,38 @@ def _measure(
     place: Path,
     console: Console,
 ) -> None:
-    with waiting(console, "Unpatched"):
-        unpatched, effort = make(model, yardsticks.UNPATCHED, made, regime)
+    @cache
+    def unpatched(number: int) -> tuple[Tensor, Effort]:
+        return make(model, yardsticks.UNPATCHED, [made[number]], regime)
+
+    count = sum(len(batch.seeds) for batch in made)
     for variant in track(variants, regime.name, console=console):
-        measured = report.find_or_add(variant.name, variant.kind)
-        if len(measured.squared_error) == len(unpatched):
+        entry = report.find_or_add(variant.name, variant.kind)
+        done = len(entry.squared_error)
+        if done >= count:
             continue
-        pictures, own = make(model, variant, made, regime)
-        measured.squared_error = metrics.squared_error(pictures, unpatched).tolist()
-        if unpatched.ndim == 5:
-            measured.st_lpips = perceptual.st_lpips_of_clips(pictures, unpatched).tolist()
-            measured.flicker = metrics.flicker(pictures, unpatched).tolist()
-        else:
-            measured.st_lpips = perceptual.st_lpips(pictures, unpatched).tolist()
-        measured.calls, measured.pairs = own.rows / effort.rows, own.pairs / effort.pairs
-        measured.commit = report.machine["commit"] or ""
-        report.write(place)
+        if done % batches.ROWS:  # its last batch was another one, and so its keys
+            report.variants.remove(entry)
+            entry = report.find_or_add(variant.name, variant.kind)
+        for batch in made[len(entry.squared_error) // batches.ROWS :]:
+            original, effort = unpatched(batch.number)
+            pictures, own = make(model, variant, [batch], regime)
+            found = _compare(pictures, original)
+            found.calls, found.pairs = own.rows / effort.rows, own.pairs / effort.pairs
+            found.commit = report.machine["commit"] or ""
+            entry.add(found)
+            report.write(place)
+
+
+def _compare(pictures: Tensor, original: Tensor) -> VariantReport:
+    """(B, 3, ..., H, W) twice -> the errors of each."""
+    errors = metrics.squared_error(pictures, original).tolist()
+    if original.ndim == 5:
+        st_lpips = perceptual.st_lpips_of_clips(pictures, original)
+        flicker = metrics.flicker(pictures, original).tolist()
+    else:
+        st_lpips, flicker = perceptual.st_lpips(pictures, original), []
+    return VariantReport("", "", errors, st_lpips.tolist(), flicker)
 
 
 def _describe(
@@ -164,7 +181,7 @@ def _describe(
     of_both = f"{before}, some rows in {options.precision}"
     frames = f"{FRAMES} x " if find_kind(options.model) == "wan" else ""
     return {
-        "pairs": options.pairs,
+        "pairs": max(options.pairs, earlier.get("pairs", 0)),
         "computed in": before if options.precision in before else of_both,
         "tokens": f"{frames}{options.tokens} x {options.tokens}",
         "sampler": str(regime),

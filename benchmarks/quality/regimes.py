@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 SAMPLERS = ("euler", "dpmpp_2m", "euler_ancestral")
-SCHEDULERS = ("normal", "simple")
+SCHEDULERS = ("normal", "simple", "karras")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ STANDARD = {
         Regime("dpmpp_2m", "normal", 8, GUIDANCE),
         Regime("euler", "normal", 20, GUIDANCE),
         Regime("euler_ancestral", "normal", 20, GUIDANCE),
+        Regime("dpmpp_2m", "karras", 20, 5.0),
     ),
     # ComfyUI's "simple" schedule: its "normal" one spends the last step of a flow model on a noise
     # level of a thousandth.

@@ -22,7 +22,8 @@ class VariantReport:
     squared_error, st_lpips: of each finished picture against the original of the same seed.
     flicker: of each finished clip, see metrics.py. calls: of the model, as a share of those of the
     unpatched model, counted by rows. pairs: queries times keys in all its self-attention, as a
-    share too. commit: that it was measured with, see machine.py; "" where that was not noted.
+    share too. commit: that the last of it was measured with, see machine.py; "" where that was not
+    noted.
     """
 
     name: str
@@ -38,6 +39,17 @@ class VariantReport:
     def decibels(self) -> list[float]:
         """PSNR, picture by picture; equal pictures count as what rounding alone would give."""
         return [-10 * log10(max(error, ROUNDING)) for error in self.squared_error]
+
+    def add(self, more: VariantReport) -> None:
+        """The same variant's numbers of further pictures, put behind those that are here."""
+        self.squared_error += more.squared_error
+        new = len(more.squared_error) / len(self.squared_error)
+        if more.calls is not None and more.pairs is not None:
+            self.calls = (self.calls or 0) * (1 - new) + more.calls * new
+            self.pairs = (self.pairs or 0) * (1 - new) + more.pairs * new
+        self.st_lpips += more.st_lpips
+        self.flicker += more.flicker
+        self.commit = more.commit
 
 
 @dataclass

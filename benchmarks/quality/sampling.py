@@ -24,7 +24,8 @@ class Batch:
 
     prompts: (B, 77, C). nothing: (1, 77, C), the negative prompt. seeds: of the noise, one a
     picture, so that a picture's noise does not depend on what else is in its batch. shape: of one
-    latent, its channels first: (C, H, W), or (C, F, H, W) of a clip. captions: for people.
+    latent, its channels first: (C, H, W), or (C, F, H, W) of a clip. captions: for people. number:
+    which of all batches this is.
     """
 
     prompts: Tensor
@@ -32,6 +33,7 @@ class Batch:
     seeds: tuple[int, ...]
     shape: tuple[int, ...]
     captions: tuple[str, ...] = ()
+    number: int = 0
 
     def take_one(self) -> Batch:
         """The first picture alone."""

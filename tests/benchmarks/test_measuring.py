@@ -80,6 +80,20 @@ def test_every_variant_has_errors_and_its_effort(kind: str, request: pytest.Fixt
         assert one.commit == COMMIT
 
 
+def test_more_pictures_are_put_behind_those_that_were_measured(tmp_path: Path) -> None:
+    words = ["measure", "--model", "flux", "--tokens", "8", "--precision", "float32"]
+    words += ["--regimes", REGIME, "--only", DRAWN]
+    rows = {}
+    for folder, counts in (("at_once", [5]), ("in_parts", [1, 4, 5, 2])):
+        out = tmp_path / folder
+        for count in counts:
+            assert cli.main([*words, "--pairs", str(count), "--out", str(out)]) == 0
+        report = Report.read(out / REGIME / "results.json")
+        assert report.settings["pairs"] == 5
+        (rows[folder],) = report.variants
+    assert rows["in_parts"] == rows["at_once"]
+
+
 def test_the_table_is_in_the_order_of_the_variants(pictures: Report) -> None:
     names = [one.name for one in pictures.variants]
     assert names[:3] == ["unpatched, 2 steps", OURS, DRAWN]
