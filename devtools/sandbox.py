@@ -26,6 +26,10 @@ NEWER_PAGE_FOLDER = "newer-page"
 """In the environment."""
 TORCHVISION_HOOK = HERE / "site" / "token_merge_torchvision.py"
 
+NOT_INSTALLED = ("torchaudio", "comfyui-workflow-templates")
+"""Of ComfyUI's own requirements. The first is installed without what it asks for, see ``NO_DEPS``;
+the second is 400 MB of pictures of templates, without which the page shows those of packs alone."""
+
 # Imported once at the end of a set-up: a sandbox that cannot do this is not called ready.
 PROBE = "import torch, torchvision, torchaudio, comfy_cli, pytest, selenium, tomesd"
 
@@ -136,10 +140,10 @@ def _create(folder: Path, progress: Progress) -> None:
 
 
 def _fill(folder: Path, source: Path, progress: Progress) -> None:
-    python = find_python(folder)
+    sandbox = Sandbox(find_python(folder), source)
     names = (source / "requirements.txt").read_text().splitlines()
     wanted = folder / "comfyui-requirements.txt"
-    wanted.write_text("\n".join(name for name in names if not name.startswith("torchaudio")))
+    wanted.write_text("\n".join(name for name in names if not name.startswith(NOT_INSTALLED)))
     progress.stage("Packages")
     _pip(folder, progress, "--requirement", REQUIREMENTS, "--requirement", wanted)
     progress.stage("Last packages")
@@ -147,8 +151,8 @@ def _fill(folder: Path, source: Path, progress: Progress) -> None:
     target = folder / NEWER_PAGE_FOLDER
     _pip(folder, progress, "--no-deps", "--target", target, "--requirement", NEWER_PAGE)
     progress.stage("Trying the packages")
-    _mend_torch_companions(python)
-    probe = _run(python, PROBE)
+    _mend_torch_companions(sandbox)
+    probe = _run(sandbox, PROBE)
     if probe.returncode:
         raise SandboxError(f"the sandbox in {folder} does not work:\n{probe.stderr.strip()}")
     (folder / "complete").touch()
@@ -188,27 +192,29 @@ def describe(line: str) -> str | None:
     return None
 
 
-def _mend_torch_companions(python: Path) -> None:
+def _mend_torch_companions(sandbox: Sandbox) -> None:
     """Make torchvision and torchaudio importable beside a torch without CUDA.
 
     Their wheels link CUDA's libraries. Where torch has CUDA, or where they import as they are,
     nothing is touched. ComfyUI needs only their Python parts.
     """
-    if _output(python, "import torch; print(torch.version.cuda)") != "None":
+    if _output(sandbox, "import torch; print(torch.version.cuda)") != "None":
         return
-    packages = Path(_output(python, "import sysconfig; print(sysconfig.get_path('purelib'))"))
-    if _run(python, "import torchvision").returncode:
+    packages = Path(_output(sandbox, "import sysconfig; print(sysconfig.get_path('purelib'))"))
+    if _run(sandbox, "import torchvision").returncode:
         shutil.copy(TORCHVISION_HOOK, packages)
         line = f"import {TORCHVISION_HOOK.stem}\n"
         (packages / f"{TORCHVISION_HOOK.stem}.pth").write_text(line)
-    if _run(python, "import torchaudio").returncode:
+    if _run(sandbox, "import torchaudio").returncode:
         for library in (packages / "torchaudio").rglob("*.so"):
             library.unlink()
 
 
-def _output(python: Path, code: str) -> str:
-    return _run(python, code).stdout.strip()
+def _output(sandbox: Sandbox, code: str) -> str:
+    return _run(sandbox, code).stdout.strip()
 
 
-def _run(python: Path, code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([python, "-c", code], capture_output=True, text=True)
+def _run(sandbox: Sandbox, code: str) -> subprocess.CompletedProcess[str]:
+    """In its environment, so that what Python compiles here is not compiled again later."""
+    command = [sandbox.python, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env=sandbox.environment())

@@ -19,7 +19,8 @@ def own_comfyui(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "ComfyUI"
     (folder / "comfy").mkdir(parents=True)
     (folder / "main.py").touch()
-    (folder / "requirements.txt").write_text("torch\ntorchaudio\neinops\n")
+    names = ("torch", "torchaudio", "comfyui-workflow-templates==0.11.27", "einops")
+    (folder / "requirements.txt").write_text("\n".join(names))
     monkeypatch.setenv("COMFYUI_PATH", str(folder))
     monkeypatch.setenv("TOKEN_MERGE_CACHE", str(tmp_path / "cache"))
     return folder
@@ -48,7 +49,7 @@ class Installer:
             raise self.stops_at
         (folder / "half-installed").unlink()
 
-    def _run(self, python: Path, code: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, made: sandbox.Sandbox, code: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([], self.probe_code, "12.0", "no module")
 
 
@@ -97,7 +98,7 @@ def test_other_requirements_get_an_environment_of_their_own(own_comfyui, install
     assert first.exists()
 
 
-def test_torchaudio_is_left_to_the_install_without_dependencies(own_comfyui, installer):
+def test_torchaudio_and_comfyuis_templates_are_not_asked_of_pip(own_comfyui, installer):
     folder = sandbox.ready().python.parent.parent
     assert (folder / "comfyui-requirements.txt").read_text().split() == ["torch", "einops"]
 
