@@ -13,9 +13,11 @@ import sys
 import time
 import venv
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from . import cache, comfyui
+from . import cache, comfyui, packages
+from .packages import SandboxError
 from .progress import Progress
 
 HERE = Path(__file__).absolute().parent
@@ -32,10 +34,6 @@ the second is 400 MB of pictures of templates, without which the page shows thos
 
 # Imported once at the end of a set-up: a sandbox that cannot do this is not called ready.
 PROBE = "import torch, torchvision, torchaudio, comfy_cli, pytest, selenium, tomesd"
-
-
-class SandboxError(RuntimeError):
-    """The sandbox could not be built; the message says why and where the log is."""
 
 
 @dataclass(frozen=True)
@@ -145,51 +143,19 @@ def _fill(folder: Path, source: Path, progress: Progress) -> None:
     wanted = folder / "comfyui-requirements.txt"
     wanted.write_text("\n".join(name for name in names if not name.startswith(NOT_INSTALLED)))
     progress.stage("Packages")
-    _pip(folder, progress, "--requirement", REQUIREMENTS, "--requirement", wanted)
+    packages.add_uv(folder, sandbox.python, progress)
+    install = partial(packages.install, folder, sandbox.python, progress)
+    install("--requirement", REQUIREMENTS, "--requirement", wanted)
     progress.stage("Last packages")
-    _pip(folder, progress, "--no-deps", "--requirement", NO_DEPS)
+    install("--no-deps", "--requirement", NO_DEPS)
     target = folder / NEWER_PAGE_FOLDER
-    _pip(folder, progress, "--no-deps", "--target", target, "--requirement", NEWER_PAGE)
+    install("--no-deps", "--target", target, "--requirement", NEWER_PAGE)
     progress.stage("Trying the packages")
     _mend_torch_companions(sandbox)
     probe = _run(sandbox, PROBE)
     if probe.returncode:
         raise SandboxError(f"the sandbox in {folder} does not work:\n{probe.stderr.strip()}")
     (folder / "complete").touch()
-
-
-def _pip(folder: Path, progress: Progress, *arguments: str | Path) -> None:
-    """Run ``pip install``; what it does goes to ``progress``, and its whole output to a log."""
-    log = folder / "pip.log"
-    # To compile all packages takes two thirds of the time; Python compiles those that it imports.
-    options = ["--no-compile", "--progress-bar", "off"]
-    command = [find_python(folder), "-m", "pip", "install", *options, *arguments]
-    with open(log, "a", encoding="utf-8") as file:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            file.write(line)
-            step = describe(line)
-            if step:
-                progress.detail(step)
-    if process.wait():
-        last = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
-        raise SandboxError(f"pip failed, running the command again repairs it:\n{last}\n({log})")
-
-
-def describe(line: str) -> str | None:
-    """A line of pip's as a step, such as "collecting rich==15.0.0"; None where it begins no step.
-
-    Where packages come from is left out: it may be long.
-    """
-    words = line.split()
-    if line.startswith("Installing collected packages"):
-        return f"installing {line.count(',') + 1} packages"
-    if len(words) > 1 and words[0] in ("Collecting", "Processing", "Downloading", "Building"):
-        return f"{words[0].lower()} {words[1].rsplit('/', 1)[-1]}"
-    return None
 
 
 def _mend_torch_companions(sandbox: Sandbox) -> None:
@@ -200,13 +166,13 @@ def _mend_torch_companions(sandbox: Sandbox) -> None:
     """
     if _output(sandbox, "import torch; print(torch.version.cuda)") != "None":
         return
-    packages = Path(_output(sandbox, "import sysconfig; print(sysconfig.get_path('purelib'))"))
+    libraries = Path(_output(sandbox, "import sysconfig; print(sysconfig.get_path('purelib'))"))
     if _run(sandbox, "import torchvision").returncode:
-        shutil.copy(TORCHVISION_HOOK, packages)
+        shutil.copy(TORCHVISION_HOOK, libraries)
         line = f"import {TORCHVISION_HOOK.stem}\n"
-        (packages / f"{TORCHVISION_HOOK.stem}.pth").write_text(line)
+        (libraries / f"{TORCHVISION_HOOK.stem}.pth").write_text(line)
     if _run(sandbox, "import torchaudio").returncode:
-        for library in (packages / "torchaudio").rglob("*.so"):
+        for library in (libraries / "torchaudio").rglob("*.so"):
             library.unlink()
 
 
