@@ -85,4 +85,4 @@ def test_what_everyone_reads_is_short(page: str, lines: int) -> None:
 
 
 def test_the_readme_clones_the_address_of_the_metadata() -> None:
-    assert f"git clone {REPOSITORY}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"git clone --depth 1 {REPOSITORY}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
