@@ -11,6 +11,7 @@ from comfy_api.latest import io, ui
 from .common import check_names
 from .comparison.report import describe_results, describe_surroundings
 from .comparison.run import Sampling, compare
+from .hooks.attach import check_model
 from .hooks.run.node_text import RUNNING, STOPPED, find_node_id, write_on_node
 
 
@@ -65,6 +66,8 @@ class TokenReductionCompare(io.ComfyNode):
         cls, model: ModelPatcher, patched_model: ModelPatcher, **inputs: Any
     ) -> io.NodeOutput:
         check_names(cls, inputs)
+        check_model("model", model)
+        check_model("patched_model", patched_model)
         sampling = Sampling(**inputs)
         write_on_node(find_node_id(cls), RUNNING)
         try:

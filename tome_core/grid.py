@@ -47,9 +47,9 @@ class TokenGrid:
         below one token.
         """
         return TokenGrid(
-            height=max(1, int(self.height / factor)),
-            width=max(1, int(self.width / factor)),
-            frames=max(1, int(self.frames / temporal_factor)),
+            height=_divide(self.height, factor),
+            width=_divide(self.width, factor),
+            frames=_divide(self.frames, temporal_factor),
         )
 
     def unflatten(self, x: Tensor) -> Tensor:
@@ -70,6 +70,11 @@ class TokenGrid:
     def __str__(self) -> str:
         sides = f"{self.height}x{self.width}"
         return sides if self.frames == 1 else f"{self.frames}x{sides}"
+
+
+def _divide(side: int, factor: float) -> int:
+    """Rounded down, at least 1. 33 / 1.1 is 30, which floating point puts a little below."""
+    return max(1, int(side / factor + 1e-9))
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
     Raises TypeError where ``model`` is no MODEL, ValueError where the settings would act in no
     step, or where they and those on the model would reduce the same tokens in the same steps.
     """
-    if not isinstance(model, ModelPatcher):
-        raise TypeError(f"model is {type(model).__name__}, expected a MODEL")
+    check_model("model", model)
     clone = model.clone()
     if settings.is_identity:
         _say(logging.INFO, settings, node_id, CHANGES_NOTHING)
@@ -58,6 +57,15 @@ def attach(model: ModelPatcher, settings: Settings, node_id: str | None = None) 
     options[KEY] = replace(attached, stack=stack)
     attached.architecture.patch(clone, stack)
     return clone
+
+
+def check_model(name: str, model: object) -> None:
+    """``model`` is what an input of this name takes; a link of any type may bring something else.
+
+    Raises TypeError.
+    """
+    if not isinstance(model, ModelPatcher):
+        raise TypeError(f"{name} is {type(model).__name__}, expected a MODEL")
 
 
 def listen(model: ModelPatcher, listener: Callable[[Lines], None]) -> ModelPatcher:

@@ -58,8 +58,7 @@ def round_and_scale(
         of_keys = load_rows(k, place, k_token * UNIT, there, 0, PADDED, CHANNELS).to(tl.float32)
         of_mean = tl.load(mean + row * CHANNELS + channel, mask=channel < CHANNELS, other=0.0)
         whole, step = round_rows(of_keys - of_mean[None])
-        at = rounded + row * tokens * PADDED + place[:, None] * PADDED + channel[None]
-        tl.store(at, whole, mask=there[:, None])
+        store_rows(rounded + row * tokens * PADDED, place, PADDED, there, whole, 0, PADDED)
         tl.store(steps + row * tokens + place, step, mask=there)
     if scaled is not None:
         v += image * v_image * UNIT + head * (v_head * UNIT)

@@ -37,3 +37,8 @@ def test_a_downsampled_grid_is_never_empty_and_never_larger(grid, factor):
     assert 1 <= smaller.height <= grid.height
     assert 1 <= smaller.width <= grid.width
     assert smaller.frames == grid.frames
+
+
+@pytest.mark.parametrize(("side", "factor", "smaller"), [(33, 1.1, 30), (18, 18 / 14, 14)])
+def test_a_side_that_a_factor_divides_loses_nothing_to_rounding(side, factor, smaller):
+    assert TokenGrid(side, side, side).downsample(factor, factor) == TokenGrid(*[smaller] * 3)

@@ -232,6 +232,12 @@ def test_an_input_that_the_node_lacks_is_refused_by_name(unet):
         compare(unet("SD15"), unet("SD15"), no_such_input=1)
 
 
+def test_what_is_no_model_is_refused_by_name(unet):
+    for model, patched, name in ((1, unet("SD15"), "model"), (unet("SD15"), 1, "patched_model")):
+        with pytest.raises(TypeError, match=f"^{name} is int, expected a MODEL"):
+            compare(model, patched)
+
+
 def test_nothing_to_denoise_is_no_error_and_said(unet, token_merge):
     outputs = compare(unet("SD15"), token_merge(unet("SD15")), denoise=0.0)
     verdict = "Nothing was compared: with denoise 0 no step is sampled, and no model runs\n"

@@ -58,6 +58,8 @@ def shrink_by_factor(settings: DownsampleSettings, layer: Layer) -> TokenGrid:
     grid, temporal_factor = layer.stream.grid, settings.temporal_factor
     factor = settings.find_factor(layer.downsample, layer.resolutions)
     if settings.max_tokens:
-        most = grid.downsample(1.0, temporal_factor).tokens
-        factor = max(factor, math.sqrt(most / settings.max_tokens))
+        most, all_keys = settings.max_tokens, grid.downsample(1.0, temporal_factor)
+        # The second one counts where the shorter side becomes a single token.
+        longer = all_keys.frames * max(grid.height, grid.width)
+        factor = max(factor, math.sqrt(all_keys.tokens / most), longer / most)
     return grid.downsample(factor, temporal_factor)

@@ -6,6 +6,7 @@ Read off ComfyUI's model classes, which are named and not imported: an older Com
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from torch import nn
@@ -95,6 +96,8 @@ CLIP_VISION = (257, 514)
 """The pictures that Wan reads as it reads a prompt have so many tokens: one picture, or the first
 and the last."""
 
+_wan = partial(Family, text="apart", tells_block=True, prompt_tokens=CLIP_VISION)
+
 FAMILIES: dict[str, Family] = {
     "comfy.ldm.flux.model.Flux": Family(
         "Flux 1, Flux 2, LongCat-Image",
@@ -146,18 +149,13 @@ FAMILIES: dict[str, Family] = {
         padding="pad_tokens_multiple",
         count_text=count_captions,
     ),
-    "comfy.ldm.wan.model.WanModel": Family(
+    "comfy.ldm.wan.model.WanModel": _wan(
         "Wan 2.1 and 2.2",
-        "apart",
-        tells_block=True,
         references=(("reference_latent", "ref_conv"),),
         references_behind=("time_dim_concat", "context_latents"),
-        prompt_tokens=CLIP_VISION,
     ),
     "comfy.ldm.wan.model.VaceWanModel": Family("Wan VACE", "apart", tells_block=True),
-    "comfy.ldm.wan.model.CameraWanModel": Family(
-        "Wan Camera", "apart", tells_block=True, prompt_tokens=CLIP_VISION
-    ),
+    "comfy.ldm.wan.model.CameraWanModel": _wan("Wan Camera"),
     "comfy.ldm.wan.model.HumoWanModel": Family(
         # Each frame reads the 16 tokens of its sound.
         "Wan HuMo",
@@ -174,34 +172,18 @@ FAMILIES: dict[str, Family] = {
         references_behind=("reference_latent",),
         sizes_behind=(("reference_motion", ((1, 2, 2), (1, 4, 4), (4, 8, 8))),),
     ),
-    "comfy.ldm.wan.model.SCAILWanModel": Family(
+    "comfy.ldm.wan.model.SCAILWanModel": _wan(
         "Wan SCAIL",
-        "apart",
-        tells_block=True,
         references=(("reference_latent", "patch_embedding"),),
         references_behind=("pose_latents",),
-        prompt_tokens=CLIP_VISION,
     ),
-    "comfy.ldm.wan.model.SCAIL2WanModel": Family(
+    "comfy.ldm.wan.model.SCAIL2WanModel": _wan(
         "Wan SCAIL 2",
-        "apart",
-        tells_block=True,
         references=(("reference_latent", "patch_embedding"),),
         references_behind=("pose_latents",),
-        prompt_tokens=CLIP_VISION,
     ),
-    "comfy.ldm.wan.model_animate.AnimateWanModel": Family(
-        "Wan Animate",
-        "apart",
-        tells_block=True,
-        prompt_tokens=CLIP_VISION,
-    ),
-    "comfy.ldm.wan.model_wandancer.WanDancerModel": Family(
-        "WanDancer",
-        "apart",
-        tells_block=True,
-        prompt_tokens=CLIP_VISION,
-    ),
+    "comfy.ldm.wan.model_animate.AnimateWanModel": _wan("Wan Animate"),
+    "comfy.ldm.wan.model_wandancer.WanDancerModel": _wan("WanDancer"),
     "comfy.ldm.hunyuan_video.model.HunyuanVideo": Family(
         "HunyuanVideo, HunyuanImage 2.1",
         "before",
