@@ -90,6 +90,7 @@ def test_sums_of_half_precision_round_and_do_not_overflow(
     assert 0 < (found - expected).norm() / expected.norm() < 2**-9
 
 
+@SLOW
 def test_the_page_about_speed_says_how_much_this_rounds(windows, monkeypatch):
     plan = make_plan(TokenGrid(8, 10), 7, DownsampleSettings(), 1)
     q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 64)
