@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.layers import LayerTokens, plan_layer
+from support.layers import LayerTokens, plan_layer, share_read
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,
@@ -20,7 +20,6 @@ from token_merge.tome_core import (
 from token_merge.tome_core import layer as layers
 from token_merge.tome_core.constants import forget_constants
 from token_merge.tome_core.faster_forms import FORMS, Form
-from token_merge.tome_core.windows.planning import fit_windows
 
 GPU = torch.device("cuda", 5)
 SD15, SDXL = 320, 640
@@ -133,9 +132,8 @@ def flux_beside(pair_time, side, device=GPU):
     """At 16 times the side, with local windows. Also the share of all pairs that they read."""
     stream = Stream(TokenGrid(side, side), before=512)
     backend = layers.BackendSpeed("SageAttention", pair_time)
-    smaller, cpu = TokenGrid(side // 2, side // 2), torch.device("cpu")
-    share = fit_windows(stream, smaller, 12, 1, 1.0, cpu).count_read(1.0) / stream.length
-    return Layer(stream, device, channels=3072, local_window=12, backend=backend), share
+    layer = Layer(stream, device, channels=3072, local_window=12, backend=backend)
+    return layer, share_read(stream)
 
 
 @pytest.fixture

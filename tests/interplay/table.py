@@ -29,7 +29,7 @@ stands above.
 The unpatched model gives the same picture, to the bit, before and after each cell. Where no note
 says otherwise, both orders of the nodes give the same picture, to the bit.
 `python -m devtools test tests/interplay --long --write-compatibility` tries all
-{len(list_cells()):,} cells and writes this section, in 26 minutes beside other work.
+{len(list_cells()):,} cells and writes this section.
 `python -m devtools test --all` tries one mode of each pair but the slowest, of a row that changes
 nothing within the model one pair alone; without `--all`, one pair of each of the other rows.
 """

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 
 import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 from support import other_attention as others
+from support.layers import share_read
 from support.other_device_run import put_on_other_device
 from token_merge.nodes.hooks.attention import backend_speeds
 from token_merge.nodes.hooks.attention.backend import Backend
@@ -17,6 +19,11 @@ from token_merge.nodes.hooks.attention.override_table import ENTRIES
 from token_merge.nodes.hooks.attention.overrides import Override
 from token_merge.tome_core import Layer, Stream, TokenGrid
 from token_merge.tome_core import layer as payoff
+from token_merge.tome_core.gpus import H100_MULTIPROCESSORS, OF_GEFORCE
+
+from benchmarks.markdown import write_table
+from benchmarks.speed.documents import TRANSFORMERS
+from benchmarks.speed.inputs import CUDA_CLIPS
 
 GPU, HALF = torch.device("cuda"), torch.float16
 
@@ -89,6 +96,30 @@ def test_another_nodes_function_is_as_fast_as_the_one_that_it_is_like(gpu):
 def test_each_backend_of_the_table_of_overrides_has_a_name():
     for entry in ENTRIES:
         assert entry.like in FUNCTIONS or not entry.like
+
+
+def test_the_page_about_speed_has_the_time_of_windows_beside_sageattention(gpu, monkeypatch):
+    """By the data sheet of an RTX 4090, which has 128 multiprocessors, and our kernel in INT8."""
+    gpu((8, 9))
+    monkeypatch.setattr(payoff, "why_unavailable", lambda *call: "")
+    as_fast = 128 * OF_GEFORCE[8, 9] / H100_MULTIPROCESSORS
+    monkeypatch.setattr(payoff, "compare_with_h100", lambda device: as_fast)
+    sage = find_speed(find_function("sageattn"), GPU, HALF, 128)
+    rows = []
+    for shape, clip in zip(TRANSFORMERS, CUDA_CLIPS, strict=True):
+        assert (shape.height, shape.width) == (clip.height, clip.width)
+        share = share_read(clip.stream)
+        layer = Layer(clip.stream, GPU, channels=shape.channels, backend=sage, precision="int8")
+        left = layer.why_backend_is_faster("downsampling", share)
+        kernels = ("our kernel", "our kernel in INT8")
+        times = [f"{share * payoff.PAIR_TIMES[kernel]:.2f}" for kernel in kernels]
+        rows.append(
+            [shape.name, f"{100 * share:.0f} %", *times, "left to it" if left else "reduced"]
+        )
+    beside = f"beside SageAttention 2 on an RTX 4090, which takes {sage.pair_time}"
+    table = write_table(["local windows", "pairs", "exact", "in INT8", beside], rows)
+    page = Path(__file__).parents[2] / "docs" / "speed.md"
+    assert table in page.read_text(encoding="utf-8")
 
 
 PAIR_TIMES = payoff.PAIR_TIMES.copy()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from support.small_models import VIDEOS, SampleRequest
 from support.unet_sampling import sample
 from support.unets import CONFIGS
 
+from benchmarks.markdown import write_table
 from benchmarks.random_models import build_model
 
 pytestmark = pytest.mark.usefixtures("compiling_as_on_a_gpu")
@@ -99,6 +101,37 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize(("name", "node_name", "inputs", "of_each_layer"), graphs)
     elif "name" in metafunc.fixturenames:
         metafunc.parametrize("name", MODELS if long else ["UNet"])
+
+
+def list_of_each_layer(node_name, inputs_by_model):
+    """Graphs of each layer as they are tested, of every model."""
+    tested = [getattr(each, "values", each) for each in (*GRAPHS, *MORE_GRAPHS)]
+    return [
+        next(
+            str(graphs)
+            for *others, graphs in tested
+            if others == [model, node_name, inputs_by_model.get(model, {})]
+        )
+        for model in MODELS
+    ]
+
+
+def test_the_page_about_speed_has_these_graphs():
+    """Local windows are the default of transformers."""
+    around = [str(model.around) for model in MODELS.values()]
+    rows = [
+        ["unpatched", *("1" for _ in MODELS)],
+        ["with our nodes: around the transformer blocks", *around],
+        ["and in each block: Token Merge", *list_of_each_layer(MERGE, {})],
+        ["Token Downsample", *list_of_each_layer(DOWNSAMPLE, {})],
+        [
+            "Token Downsample with local windows",
+            *list_of_each_layer(DOWNSAMPLE, {"UNet": {"local_window": "8"}}),
+        ],
+    ]
+    table = write_table(["graphs in one call", *MODELS], rows)
+    page = Path(__file__).parents[2] / "docs" / "speed.md"
+    assert table in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough

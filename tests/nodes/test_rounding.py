@@ -4,7 +4,7 @@ What is compared with float64 is the same mean of the same tokens: which tokens 
 matter of rounding here. The error is the norm of the difference over the norm of the result. It is
 stated as a multiple of the error that attention on all tokens has with the same queries, keys and
 values.
-With ``--long -s`` the table of docs/reliability.md is printed.
+With ``--long -s`` the range of each mode is printed.
 """
 
 from __future__ import annotations

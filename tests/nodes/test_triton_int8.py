@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from support.layers import LayerTokens, kernels_of_windows, plan_layer
 from token_merge.nodes.kernels import shapes
 from token_merge.nodes.kernels.usable import load_kernel
 from token_merge.tome_core import DownsampleSettings, Draws, MergeSettings, Stream, TokenGrid
+from token_merge.tome_core.windows import attend_densely
 from token_merge.tome_core.windows.int8 import attend_in_int8, average_keys, round_rows
 
 SLOW = pytest.mark.thorough
@@ -86,6 +88,24 @@ def test_sums_of_half_precision_round_and_do_not_overflow(
     monkeypatch.setattr(shapes, "is_geforce", lambda device: True)
     found = windows.attend(*given)
     assert 0 < (found - expected).norm() / expected.norm() < 2**-9
+
+
+@SLOW
+def test_the_page_about_speed_says_how_much_this_rounds(windows, monkeypatch):
+    plan = make_plan(TokenGrid(8, 10), 7, DownsampleSettings(), 1)
+    q, k, v = torch.randn(3, 1, 1, plan.geometry.stream.length, 64)
+    given = q, k, v, None, 0.125
+    exact = attend_densely(plan, *(x.double() for x in (q, k, v)), None, 0.125)
+    in_int8 = attend_in_int8(plan, *given)
+    monkeypatch.setattr(shapes, "is_geforce", lambda device: True)
+    in_half_sums = windows.attend(replace(plan, precision="exact"), *given)
+    half, int8 = (
+        f"{100 * ((found - exact).norm() / exact.norm()).item():.1g} %"
+        for found in (in_half_sums, in_int8)
+    )
+    page = Path(__file__).parents[2] / "docs" / "speed.md"
+    said = f"by {half}, and rounding queries and keys to INT8 changes them by {int8}."
+    assert said in " ".join(page.read_text(encoding="utf-8").split())
 
 
 def test_other_cards_of_a_geforce_s_generation_sum_so_with_int8_alone(monkeypatch):

@@ -145,3 +145,5 @@ def test_the_readme_names_the_oldest_versions_of_the_code() -> None:
     assert f"below about {side} × {side}" in readme
     assert f"Triton {'.'.join(map(str, LEAST_TRITON))} or later" in readme
     assert f"ComfyUI {oldest} or later" in readme
+    (python,) = re.findall(r'^requires-python = ">=(.*)"$', project, re.MULTILINE)
+    assert f"with Python {python} or later" in readme
