@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
     for path, heading in local(page):
         assert (ROOT / path).exists(), path
         assert not heading or heading in headings(ROOT / path), heading
+
+
+@EVERY_PAGE
+def test_no_line_of_a_paragraph_begins_as_an_item_of_a_list(page: Path) -> None:
+    """Markdown would break the paragraph there, as before "1." at the end of a sentence."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for before, line in pairwise(lines):
+        in_paragraph = before and not re.match(r"\s|[-+*|#>]|\d+[.)]\s", before)
+        assert not (in_paragraph and re.match(r" {0,3}(\d+[.)]|[-+*])\s", line)), line
 
 
 @EVERY_PAGE
