@@ -20,7 +20,6 @@ from token_merge.tome_core.windows.planning import QUERIES_AT_ONCE
 
 from benchmarks.quality.patches import DOWNSAMPLE_BY_DEFAULT
 from benchmarks.speed import documents
-from benchmarks.speed.inputs import CUDA_CLIPS
 from devtools.options.soak import PARTS
 from support.layers import share_read
 
@@ -30,6 +29,7 @@ from .numbers import (
     FAR,
     GPU,
     HYPERTILE,
+    LARGE,
     LAST,
     PROCESSOR,
     STORED,
@@ -40,6 +40,7 @@ from .numbers import (
     count_in_line,
     count_rounds,
     find_case,
+    find_clip,
     find_decibels,
     find_least_that_gains_as_graph,
     find_peak_with_queries_merged,
@@ -76,8 +77,7 @@ def list_of_readme() -> Iterator[Stated]:
     yield page, "(`exact_early_steps`: {} of 8 steps, {} of 4)", count_early(8, 4)
     of_wan = tell("Wan 1280×720", "one reduced step")
     yield page, "the block of Wan at 1280 × 720 gains {}.", [of_wan]
-    (flux,) = (clip for clip in CUDA_CLIPS if clip.name == "flux-2048")
-    share = f"{share_read(flux.stream):.0%}"
+    share = f"{share_read(find_clip(LARGE[0]).stream):.0%}"
     yield page, "*Reads {} of the pairs in 57 of 57 layers, local windows*", [share]
     (found,) = list_variants("flux-4-steps")
     both = [found[name] for name in (DOWNSAMPLE_BY_DEFAULT, "unpatched, 3 steps")]

@@ -18,9 +18,12 @@ from token_merge.tome_core.windows.plan import make_geometry
 
 from benchmarks import intervals
 from benchmarks.quality.equal_time import SHAPES as TRAINED
+from benchmarks.quality.equal_time import Shape, list_rows
+from benchmarks.quality.patches import ALL_STEPS, DOWNSAMPLE_BY_DEFAULT
 from benchmarks.quality.report import VariantReport
 from benchmarks.settings import DOWNSAMPLE, MERGE, MERGE_QUERIES, share_early
 from benchmarks.speed import documents
+from benchmarks.speed.inputs import CUDA_CLIPS, Clip
 from benchmarks.speed.results import Case
 from benchmarks.speed.summary import compare
 
@@ -34,6 +37,10 @@ GAIN = 1.1
 HYPERTILE = "ComfyUI's HyperTile"
 WIDE, CPU = TokenGrid(64, 64), torch.device("cpu")
 AXES = fit_axes(WIDE, LOCAL_WINDOW)
+WINDOWED = [each for each in TRAINED if each.trained in ("flux", "wan")]
+LARGE = ["flux-2048", "wan-480p"]
+"""The sizes of these in the tables of quality."""
+ALL_REDUCED = f"Token Downsample ×2, {ALL_STEPS}"
 
 
 def find_case(shape: str, machine: str = documents.GPU) -> Case:
@@ -123,6 +130,27 @@ def list_variants(trained: str) -> list[dict[str, VariantReport]]:
 
 def find_decibels(variant: VariantReport) -> float:
     return intervals.mean(variant.decibels).mean
+
+
+def find_gain(found: dict[str, VariantReport], better: str, worse: str) -> float:
+    """Of the mean PSNR, in dB."""
+    return find_decibels(found[better]) - find_decibels(found[worse])
+
+
+def compare_pictures(found: dict[str, VariantReport], worse: str) -> intervals.Interval:
+    """The gain of Token Downsample's defaults, picture by picture, in dB."""
+    return intervals.paired(found[DOWNSAMPLE_BY_DEFAULT].decibels, found[worse].decibels)
+
+
+def find_time(shape: Shape, name: str) -> float:
+    """As a share of the unpatched model's, in the tables of quality."""
+    case = shape.find_case(GPU.cases)
+    assert case
+    return next(row.time for row in list_rows(case, shape.read_reports()) if row.name == name)
+
+
+def find_clip(name: str) -> Clip:
+    return next(clip for clip in CUDA_CLIPS if clip.name == name)
 
 
 def read_constant(file: str, name: str) -> float:

@@ -1,0 +1,56 @@
+"""What docs/quality.md says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks import intervals
+from benchmarks.quality.patches import DOWNSAMPLE_BY_DEFAULT
+from benchmarks.quality.variants import IN_INT8
+from support.layers import share_read
+
+from .in_documents import Stated
+from .numbers import (
+    ALL_REDUCED,
+    LARGE,
+    WINDOWED,
+    compare_pictures,
+    find_clip,
+    find_decibels,
+    find_gain,
+    find_time,
+    list_variants,
+)
+
+
+def list_sentences() -> Iterator[Stated]:
+    """Of all of its prose."""
+    page = ["docs/quality.md"]
+    wan, wan_of_eight = list_variants("wan")
+    unet, flux, of_four = (list_variants(name)[0] for name in ("unet", "flux", "flux-4-steps"))
+    both = DOWNSAMPLE_BY_DEFAULT, ALL_REDUCED
+    times = [f"{find_time(shape, name):.0%}"[:-1] for shape in WINDOWED for name in both[::-1]]
+    yield page, "raise the time from {} to {} % on Flux and from {} to {} % on Wan.", times
+    gains = [find_gain(each, *both) for each in (flux, of_four, wan)]
+    yield page, "the PSNR is then {:.1f} to {:.1f} dB higher", [min(gains), max(gains)]
+    fewer = [find_decibels(of_four[name]) for name in (DOWNSAMPLE_BY_DEFAULT, "unpatched, 3 steps")]
+    yield page, "the default has {:.1f} dB, and 3 of 4 steps have {:.1f} dB in more time", fewer
+    pair = unet["Token Downsample ×4"], unet["ToDo ×2"]
+    ours, todo = ([f"{each.pairs:.0%}"[:-1], intervals.mean(each.decibels)] for each in pair)
+    yield page, "×4 reads {} % of the pairs with {} dB in the first column", ours
+    yield page, "and ToDo ×2 reads {} % with {} dB.", todo
+    clips, over_sol = len(wan[DOWNSAMPLE_BY_DEFAULT].decibels), "Sol-Attn, core's defaults"
+    assert clips == len(wan_of_eight[DOWNSAMPLE_BY_DEFAULT].decibels)
+    over_steps = [
+        compare_pictures(wan, "unpatched, 3 steps"),
+        compare_pictures(wan_of_eight, "unpatched, 6 steps"),
+    ]
+    said = "Of the same {} clips, the default is {} dB above 3 of 4 steps, {} dB above 6 of 8 steps"
+    yield page, said, [clips, *over_steps]
+    yield page, "and with 4 steps {} dB above Sol-Attn.", [compare_pictures(wan, over_sol)]
+    losses = [find_gain(each, DOWNSAMPLE_BY_DEFAULT, IN_INT8) for each in (flux, of_four, wan)]
+    yield page, "the PSNR is {:.1f} to {:.1f} dB lower.", [abs(min(losses)), max(losses)]
+    small = [f"{each[ALL_REDUCED].pairs:.0%}"[:-1] for each in (flux, wan)]
+    yield page, "than on these small pictures and clips ({} and {} %)", small
+    large = [f"{share_read(find_clip(name).stream):.0%}"[:-1] for name in LARGE]
+    yield page, "of queries and keys (Flux {} %, Wan {} %)", large
