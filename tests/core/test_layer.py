@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from support.layers import LayerTokens, plan_layer, share_read
+from support.layers import LayerTokens, plan_layer
+from support.share_read import share_read
 from token_merge.tome_core import (
     DownsampleSettings,
     Draws,

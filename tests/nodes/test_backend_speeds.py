@@ -10,8 +10,8 @@ import comfy.ldm.modules.attention as attention
 import pytest
 import torch
 from support import other_attention as others
-from support.layers import share_read
 from support.other_device_run import put_on_other_device
+from support.share_read import share_read
 from token_merge.nodes.hooks.attention import backend_speeds
 from token_merge.nodes.hooks.attention.backend import Backend
 from token_merge.nodes.hooks.attention.backend_speeds import FUNCTIONS, find_function, find_speed

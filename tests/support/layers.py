@@ -7,16 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 import torch.nn.functional as F
-from token_merge.nodes.hooks.transformer.attention import LOCAL_WINDOW
 from token_merge.nodes.kernels.usable import load_kernel
-from token_merge.tome_core import Draws, Layer, Settings, Skipped, Stream, TokenGrid
+from token_merge.tome_core import Draws, Layer, Settings, Skipped, Stream
 from token_merge.tome_core.faster_forms import FORMS, Form
 from token_merge.tome_core.layer import MOST_GROUPS
 from token_merge.tome_core.plan_layer import plan_layer as core_plan_layer
 from token_merge.tome_core.settings import Target
-from token_merge.tome_core.windows.planning import fit_windows
 from torch import Tensor
 
 
@@ -65,14 +62,6 @@ def plan_layer(settings: Settings, layer: LayerTokens) -> Any:
     """The plan that ``settings`` ask for; of merging, that of the queries."""
     found = plan_targets(settings, layer, ["queries"])
     return found if isinstance(found, Skipped) else found["queries"]
-
-
-def share_read(stream: Stream) -> float:
-    """Of all pairs of queries and keys, how many Token Downsample reads in its local windows."""
-    grid, cpu = stream.grid, torch.device("cpu")
-    smaller = TokenGrid(grid.height // 2, grid.width // 2, grid.frames)
-    geometry = fit_windows(stream, smaller, LOCAL_WINDOW, 1, 1.0, cpu)
-    return geometry.count_read(1.0) / stream.length
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from token_merge.tome_core.windows.planning import QUERIES_AT_ONCE
 from benchmarks.quality.patches import DOWNSAMPLE_BY_DEFAULT
 from benchmarks.speed import documents
 from devtools.options.soak import PARTS
-from support.layers import share_read
+from support.share_read import share_read
 
 from .numbers import (
     AXES,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks import intervals
 from benchmarks.quality.patches import DOWNSAMPLE_BY_DEFAULT
 from benchmarks.quality.variants import IN_INT8
-from support.layers import share_read
+from support.share_read import share_read
 
 from .in_documents import Stated
 from .numbers import (
