@@ -95,8 +95,11 @@ def test_passes_of_one_step_do_not_draw_the_same(model, denoise, drawn):
     assert len({identity[:2] for identity, _ in drawn}) == 4
 
 
+@torch.no_grad()
 def visit_twice(model, x, sigmas, extra_args=None, callback=None, disable=None, **options):
-    """As restart samplers: back at a noise level where the model was asked before."""
+    """As restart samplers: back at a noise level where the model was asked before. As all samplers
+    it asks for no gradients; before 0.30 ComfyUI's weights do, where nothing says otherwise.
+    """
     found = [model(x, sigmas[:1].expand(len(x)), **extra_args) for _ in range(2)]
     visited.extend(found)
     return x
