@@ -18,18 +18,48 @@ SECOND_PASS = WORKFLOWS / "Faster hires fix second pass with Token Downsample.js
 FLUX = WORKFLOWS / "Faster Flux at 1920x1088 with Token Downsample.json"
 Z_IMAGE = WORKFLOWS / "Faster Z-Image Turbo at 1536x1536 with Token Downsample.json"
 WAN = WORKFLOWS / "Faster Wan 2.2 video in 4 steps with Token Downsample.json"
+LTX = WORKFLOWS / "Faster LTX-2.3 video at 1920x1088 with Token Downsample.json"
 COMPARE = WORKFLOWS / "Compare speed with and without Token Downsample.json"
-EXAMPLES = (SD15, SECOND_PASS, FLUX, Z_IMAGE, WAN)
+EXAMPLES = (SD15, SECOND_PASS, FLUX, Z_IMAGE, WAN, LTX)
 """There is one for each kind of model: loader, our node, sampler. The file's name is its title."""
 
 OURS = ("TokenMerge", "TokenDownsample", "TokenMergeAdvanced", "TokenDownsampleAdvanced")
 LOADER = "CheckpointLoaderSimple"
 LORA = "LoraLoaderModelOnly"
-SAMPLERS = ("KSampler", "KSamplerAdvanced")
-KINDS = {"lumina2": "flux"}
-"""The small model that stands for a kind, where it has another name."""
-PARTS = {"UNETLoader": 0, "CLIPLoader": 1, "DualCLIPLoader": 1, "VAELoader": 2}
+SAMPLERS = ("KSampler", "KSamplerAdvanced", "SamplerCustom")
+TEXT_ENCODERS = ("CLIPLoader", "DualCLIPLoader", "LTXAVTextEncoderLoader")
+KINDS = {"lumina2": "flux", "LTXAVTextEncoderLoader": "wan"}
+"""The small model that stands for a kind, or for what a text encoder's loader loads, where it has
+another name."""
+PARTS = {"UNETLoader": 0, **dict.fromkeys(TEXT_ENCODERS, 1), "VAELoader": 2}
 """These load a model in several files. The value says which output of ``LOADER`` theirs is."""
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    LORA: ("model",),
+    "LTXVConditioning": ("positive", "negative"),
+    "LTXVConcatAVLatent": ("video_latent",),
+    "LTXVSeparateAVLatent": ("av_latent",),
+    "LTXVAudioVAELoader": (),
+    "LTXVEmptyLatentAudio": (),
+    "LTXVAudioVAEDecode": (),
+    "LatentUpscaleModelLoader": (),
+}
+"""Small models need no LoRA, make no sound and have no files. The value says which input of such a
+node stands for each of its outputs; the other outputs are of no use."""
+IN_PLACE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "EmptyLTXVLatentVideo": (
+        "EmptyHunyuanLatentVideo",
+        ("width", "height", "length", "batch_size"),
+        {},
+    ),
+    "LTXVLatentUpsampler": (
+        "LatentUpscaleBy",
+        ("samples",),
+        {"upscale_method": "nearest-exact", "scale_by": 2.0},
+    ),
+    "VAEDecodeTiled": ("VAEDecode", ("samples", "vae"), {}),
+}
+"""What small models need in place of a node that does not fit their latent or their VAE: its class,
+the inputs that it takes over, and the others."""
 RUNS, BYPASSED = 0, 4  # the page's modes of a node; bypassed, it passes its inputs through
 
 
@@ -75,15 +105,21 @@ def with_trained_model(prompt: Prompt, text: str, kind: str = "") -> Prompt:
 
     kind: of the model; without it, that of the loaders.
     """
-    types = (node["inputs"]["type"] for node in prompt.values() if "type" in node["inputs"])
-    kind = kind or next((KINDS.get(each, each) for each in types), "unet")
-    prompt = _with_one_loader(_without_loras(prompt))
+    kind = kind or find_kind(prompt)
+    prompt = _with_one_loader(_for_small_models(prompt))
     for node in _of(prompt, LOADER):
         node.update(class_type="TokenMergeTrainedModel", inputs={"kind": kind})
     for node in _of(prompt, *SAMPLERS):
         for name, words in (("negative", ""), ("positive", text)):
             _text_of(prompt, node["inputs"][name])["text"] = words
     return prompt
+
+
+def find_kind(prompt: Prompt) -> str:
+    """The small model that stands for the loaders, by what they say of the text encoder."""
+    loaders = _of(prompt, *TEXT_ENCODERS)
+    types = (node["inputs"].get("type", node["class_type"]) for node in loaders)
+    return next((KINDS.get(each, each) for each in types), "unet")
 
 
 def with_values(prompt: Prompt, nodes: str, **values: object) -> Prompt:
@@ -104,23 +140,36 @@ def with_frames(prompt: Prompt) -> Prompt:
     return prompt
 
 
-def _without_loras(prompt: Prompt) -> Prompt:
-    """A copy in which whoever reads a LoRA loader reads what it reads."""
+def _for_small_models(prompt: Prompt) -> Prompt:
+    """A copy with the nodes that a small model can be run with."""
     prompt = copy.deepcopy(prompt)
-    loras = [key for key, node in prompt.items() if node["class_type"] == LORA]
-    sources = {key: prompt.pop(key)["inputs"]["model"] for key in loras}
+    for node in _of(prompt, *IN_PLACE):
+        kind, kept, others = IN_PLACE[node["class_type"]]
+        inputs = {name: node["inputs"][name] for name in kept}
+        node.update(class_type=kind, inputs={**inputs, **others})
+    left_out = {key: node for key, node in prompt.items() if node["class_type"] in LEFT_OUT}
+    prompt = {key: node for key, node in prompt.items() if key not in left_out}
     for node in prompt.values():
-        for name, value in node["inputs"].items():
-            if isinstance(value, list) and value[0] in sources:
-                node["inputs"][name] = sources[value[0]]
+        found = {name: _look_through(value, left_out) for name, value in node["inputs"].items()}
+        node["inputs"] = {name: value for name, value in found.items() if value is not None}
     return prompt
+
+
+def _look_through(value: Any, left_out: Prompt) -> Any:
+    """What an input reads where these nodes are left out; None where it is of no use."""
+    while isinstance(value, list) and value[0] in left_out:
+        node, output = left_out[value[0]], value[1]
+        names = LEFT_OUT[node["class_type"]]
+        value = node["inputs"][names[output]] if output < len(names) else None
+    return value
 
 
 def _with_one_loader(prompt: Prompt) -> Prompt:
     """A copy in which a model in several files is loaded as a checkpoint is."""
     prompt = copy.deepcopy(prompt)
     parts = {key: node["class_type"] for key, node in prompt.items() if node["class_type"] in PARTS}
-    first = next((key for key, kind in parts.items() if kind == "UNETLoader"), None)
+    whole = (key for key, node in prompt.items() if node["class_type"] in (LOADER, "UNETLoader"))
+    first = next(whole, None)
     if first is None:
         return prompt
     for node in prompt.values():

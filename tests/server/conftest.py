@@ -87,11 +87,12 @@ def object_info(client: Client) -> dict[str, Any]:
     return client.object_info()
 
 
-SMALL: dict[str, dict[str, int]] = {
+SMALL: dict[str, dict[str, int | str]] = {
     "EmptyLatentImage": {"width": 128, "height": 96},
     "EmptySD3LatentImage": {"width": 256, "height": 192},
     "EmptyHunyuanLatentVideo": {"width": 64, "height": 48, "length": 5},
     "KSampler": {"steps": 2},
+    "ManualSigmas": {"sigmas": "1, 0.5, 0"},
     "TokenReductionCompare": {"steps": 2},
 }
 
@@ -102,7 +103,7 @@ def small(prompt: Prompt) -> Prompt:
     A checkpoint is replaced by the demo model, a model in several files by a small trained one.
     """
     prompt = graph.with_frames(prompt)
-    if any(node["class_type"] == graph.LOADER for node in prompt.values()):
+    if graph.find_kind(prompt) == "unet":
         prompt = graph.with_demo_model(prompt)
     else:
         prompt = graph.with_trained_model(prompt, "a red star on a green gradient")

@@ -22,6 +22,7 @@ IMAGES = {
     graph.FLUX: [(256, 192)],
     graph.Z_IMAGE: [(256, 192)],
     graph.WAN: [(64, 48)] * 2,
+    graph.LTX: [(128, 96)] * 2,
     graph.COMPARE: [(128, 96)] * 2,
 }
 EVERY_FILE = pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)

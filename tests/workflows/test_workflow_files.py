@@ -7,9 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import comfy_extras.nodes_custom_sampler
 import comfy_extras.nodes_flux
 import comfy_extras.nodes_hunyuan
 import comfy_extras.nodes_image_compare
+import comfy_extras.nodes_lt
+import comfy_extras.nodes_lt_audio
+import comfy_extras.nodes_lt_upsampler
 import comfy_extras.nodes_model_advanced
 import comfy_extras.nodes_preview_any
 import comfy_extras.nodes_primitive
@@ -36,15 +40,28 @@ NODES: dict[str, type] = {
     **comfy_extras.nodes_model_advanced.NODE_CLASS_MAPPINGS,
     "CreateVideo": comfy_extras.nodes_video.CreateVideo,
     "EmptyHunyuanLatentVideo": comfy_extras.nodes_hunyuan.EmptyHunyuanLatentVideo,
+    "EmptyLTXVLatentVideo": comfy_extras.nodes_lt.EmptyLTXVLatentVideo,
     "EmptySD3LatentImage": comfy_extras.nodes_sd3.EmptySD3LatentImage,
     "FluxGuidance": comfy_extras.nodes_flux.FluxGuidance,
     "PrimitiveInt": comfy_extras.nodes_primitive.Int,
     "ImageCompare": comfy_extras.nodes_image_compare.ImageCompare,
+    "KSamplerSelect": comfy_extras.nodes_custom_sampler.KSamplerSelect,
+    "LTXAVTextEncoderLoader": comfy_extras.nodes_lt_audio.LTXAVTextEncoderLoader,
+    "LTXVAudioVAEDecode": comfy_extras.nodes_lt_audio.LTXVAudioVAEDecode,
+    "LTXVAudioVAELoader": comfy_extras.nodes_lt_audio.LTXVAudioVAELoader,
+    "LTXVConcatAVLatent": comfy_extras.nodes_lt.LTXVConcatAVLatent,
+    "LTXVConditioning": comfy_extras.nodes_lt.LTXVConditioning,
+    "LTXVEmptyLatentAudio": comfy_extras.nodes_lt_audio.LTXVEmptyLatentAudio,
+    "LTXVLatentUpsampler": comfy_extras.nodes_lt_upsampler.LTXVLatentUpsampler,
+    "LTXVSeparateAVLatent": comfy_extras.nodes_lt.LTXVSeparateAVLatent,
+    "LatentUpscaleModelLoader": comfy_extras.nodes_hunyuan.LatentUpscaleModelLoader,
+    "ManualSigmas": comfy_extras.nodes_custom_sampler.ManualSigmas,
     "PreviewAny": comfy_extras.nodes_preview_any.PreviewAny,
+    "SamplerCustom": comfy_extras.nodes_custom_sampler.SamplerCustom,
     "SaveVideo": comfy_extras.nodes_video.SaveVideo,
     **OURS,
 }
-TWO_SAMPLERS = (graph.SECOND_PASS, graph.WAN)
+TWO_SAMPLERS = (graph.SECOND_PASS, graph.WAN, graph.LTX)
 COMPARISON = "TokenReductionCompare"
 LOADERS = (graph.LOADER, "UNETLoader", graph.LORA)
 WIDGETS = ("INT", "FLOAT", "BOOLEAN", "STRING", "COMBO", "COMFY_DYNAMICCOMBO_V3")
@@ -107,6 +124,7 @@ def _is_widget(spec: tuple[Any, ...]) -> bool:
 
 def check_value(spec: tuple[Any, ...], value: Any) -> None:
     kind, options = spec[0], spec[1] if len(spec) > 1 else {}
+    kind = options.get("widgetType", kind)  # of an input that takes several types
     if isinstance(kind, list) or kind == "COMBO":
         assert value in (kind if isinstance(kind, list) else options["options"])
     elif kind == "IMAGECOMPARE":
@@ -220,7 +238,8 @@ def test_the_last_pass_is_reduced_and_no_other(path: Path) -> None:
         for node in api.values()
         if node["class_type"] in graph.SAMPLERS
     ]
-    expected = {graph.SECOND_PASS: [False, True], graph.WAN: [True, True]}
+    second_alone, both = [False, True], [True, True]
+    expected = {graph.SECOND_PASS: second_alone, graph.WAN: both, graph.LTX: second_alone}
     assert passes == expected.get(path, [True])
 
 
