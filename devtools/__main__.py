@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from . import comfyui, sandbox
+from . import comfyui, packages, sandbox
 from .progress import Progress
 
 # One line a command: its name, the module here whose ``main(arguments)`` runs it, what it does. The
@@ -41,7 +41,7 @@ def main() -> int:
         # Help and mistakes are answered here, before anything is built.
         importlib.import_module(f".options.{name}", __package__).parse(sys.argv[2:])
         ready = sandbox.ready()
-    except (sandbox.SandboxError, comfyui.ComfyUIError) as error:
+    except (packages.SandboxError, comfyui.ComfyUIError) as error:
         print(f"devtools: {error}", file=sys.stderr)
         return 1
     if Path(sys.prefix) == ready.python.parent.parent:

@@ -24,8 +24,8 @@ from .comfyui import ROOT, Archive
 from .junit import Report, read_report
 from .options.matrix import parse
 from .own_archive import OwnArchive, asks_for_others, read_version
+from .packages import SandboxError
 from .progress import Progress
-from .sandbox import SandboxError
 
 PREPARE = """
 import sys

@@ -63,7 +63,7 @@ def install(folder: Path, python: Path, progress: Progress, *arguments: str | Pa
 
 def read_settings(python: Path) -> dict[str, str]:
     """pip's settings as environment variables of uv."""
-    command = [python, "-m", "pip", "config", "list"]
+    command = f"{python}", "-m", "pip", "config", "list"
     return translate(subprocess.run(command, capture_output=True, text=True).stdout)
 
 

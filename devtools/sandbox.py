@@ -182,5 +182,5 @@ def _output(sandbox: Sandbox, code: str) -> str:
 
 def _run(sandbox: Sandbox, code: str) -> subprocess.CompletedProcess[str]:
     """In its environment, so that what Python compiles here is not compiled again later."""
-    command = [sandbox.python, "-c", code]
+    command = f"{sandbox.python}", "-c", code
     return subprocess.run(command, capture_output=True, text=True, env=sandbox.environment())
