@@ -6,6 +6,7 @@ Only the standard library is used here, since nothing else is there before the s
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ def install(folder: Path, python: Path, progress: Progress, *arguments: str | Pa
         raise SandboxError(f"pip failed, running the command again repairs it:\n{last}\n({log})")
 
 
+@functools.cache
 def read_settings(python: Path) -> dict[str, str]:
     """pip's settings as environment variables of uv."""
     command = f"{python}", "-m", "pip", "config", "list"

@@ -30,7 +30,7 @@ TORCHVISION_HOOK = HERE / "site" / "token_merge_torchvision.py"
 
 NOT_INSTALLED = ("torchaudio", "comfyui-workflow-templates")
 """Of ComfyUI's own requirements. The first is installed without what it asks for, see ``NO_DEPS``;
-the second is 400 MB of pictures of templates, without which the page shows those of packs alone."""
+the second brings 400 MB of pictures. Without it the page lists the templates of packs alone."""
 
 # Imported once at the end of a set-up: a sandbox that cannot do this is not called ready.
 PROBE = "import torch, torchvision, torchaudio, comfy_cli, pytest, selenium, tomesd"

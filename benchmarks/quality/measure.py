@@ -149,7 +149,7 @@ def _measure(
         done = len(entry.squared_error)
         if done >= count:
             continue
-        if done % batches.ROWS:  # its last batch was another one, and so its keys
+        if done % batches.ROWS:  # the last batch had fewer pictures than now: all are made again
             report.variants.remove(entry)
             entry = report.find_or_add(variant.name, variant.kind)
         for batch in made[len(entry.squared_error) // batches.ROWS :]:

@@ -33,3 +33,4 @@ def test_the_node_gives_a_model_a_text_encoder_and_a_decoder_that_fit() -> None:
     assert pixels.shape == (1, 64, 64, 3)
     assert 0 <= float(pixels.min()) <= float(pixels.max()) <= 1
     assert vae.encode(pixels).shape == latent.shape
+    assert (vae.decode(vae.encode(pixels)) - pixels).abs().mean() < 0.02

@@ -37,7 +37,9 @@ def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
     pixels = draw_scenes(2, FRAMES) if model == "wan" else draw_scenes(8, 1)[:, :, 0]
     latent = patcher.model.process_latent_in(autoencoder.encode(pixels))
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(0))
-    sigmas = schedule.sigmas[len(schedule.sigmas) // 2 - 1].expand(len(latent))
+    # less noise for the UNet, which errs more on things that it never saw
+    part = 3 if model == "unet" else 2
+    sigmas = schedule.sigmas[len(schedule.sigmas) // part - 1].expand(len(latent))
     noised = schedule.noise_scaling(sigmas, noise, latent)
     prompt = text.encode(text.build_encoder(), "")[None].expand(len(latent), -1, -1)
     with torch.no_grad():
@@ -45,8 +47,7 @@ def test_weights_tell_unseen_scenes_from_noise(model: str) -> None:
         times = schedule.timestep(sigmas).float()
         answer = patcher.model.diffusion_model(state, times, context=prompt)
     found = schedule.calculate_denoised(sigmas, answer, noised)
-    most = 0.45 if model == "unet" else 0.4  # that one errs more on things that it never saw
-    assert (found - latent).square().mean() < most * latent.var()
+    assert (found - latent).square().mean() < 0.4 * latent.var()
 
 
 def test_all_weights_together_stay_small() -> None:
