@@ -45,6 +45,8 @@ GUIDANCE = 3.0
 STANDARD = {
     "unet": (
         Regime("euler", "normal", 8, GUIDANCE),
+        Regime("euler", "normal", 4, GUIDANCE),
+        Regime("euler", "normal", 8),
         Regime("dpmpp_2m", "normal", 8, GUIDANCE),
         Regime("euler", "normal", 20, GUIDANCE),
         Regime("euler_ancestral", "normal", 20, GUIDANCE),
@@ -52,7 +54,11 @@ STANDARD = {
     ),
     # ComfyUI's "simple" schedule: its "normal" one spends the last step of a flow model on a noise
     # level of a thousandth.
-    "flux": (Regime("euler", "simple", 8), Regime("euler", "simple", 8, GUIDANCE)),
+    "flux": (
+        Regime("euler", "simple", 8),
+        Regime("euler", "simple", 8, GUIDANCE),
+        Regime("euler", "simple", 8, 5.0),
+    ),
     "wan": (FOUR_STEPS, Regime("euler", "simple", 8)),
     "flux-4-steps": (FOUR_STEPS,),
 }

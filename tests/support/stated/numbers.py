@@ -38,6 +38,7 @@ HYPERTILE = "ComfyUI's HyperTile"
 WIDE, CPU = TokenGrid(64, 64), torch.device("cpu")
 AXES = fit_axes(WIDE, LOCAL_WINDOW)
 WINDOWED = [each for each in TRAINED if each.trained in ("flux", "wan")]
+MODELS = {shape.trained for shape in TRAINED}
 LARGE = ["flux-2048", "wan-480p"]
 """The sizes of these in the tables of quality."""
 ALL_REDUCED = f"Token Downsample ×2, {ALL_STEPS}"
@@ -126,6 +127,12 @@ def list_variants(trained: str) -> list[dict[str, VariantReport]]:
     """By name, for each regime of the model."""
     reports = (shape.read_reports() for shape in TRAINED if shape.trained == trained)
     return [{one.name: one for one in each.variants} for of in reports for each in of.values()]
+
+
+def count_pictures() -> set[int]:
+    """The numbers of pictures or clips that rows of the tables rest on."""
+    regimes = (found for trained in sorted(MODELS) for found in list_variants(trained))
+    return {len(variant.decibels) for found in regimes for variant in found.values()}
 
 
 def find_decibels(variant: VariantReport) -> float:
