@@ -59,7 +59,7 @@ STANDARD = {
         Regime("euler", "simple", 8, GUIDANCE),
         Regime("euler", "simple", 8, 5.0),
     ),
-    "wan": (FOUR_STEPS, Regime("euler", "simple", 8)),
+    "wan": (FOUR_STEPS, Regime("euler", "simple", 8), Regime("euler", "simple", 8, 5.0)),
     "flux-4-steps": (FOUR_STEPS,),
 }
 """For each model, these regimes are worth measuring; the first is the default."""

@@ -13,6 +13,7 @@ from .in_documents import Stated
 from .numbers import (
     ALL_REDUCED,
     LARGE,
+    MODELS,
     WINDOWED,
     compare_pictures,
     count_pictures,
@@ -27,10 +28,11 @@ from .numbers import (
 def list_sentences() -> Iterator[Stated]:
     """Of all of its prose."""
     page = ["docs/quality.md"]
-    wan, wan_of_eight = list_variants("wan")
-    unet, flux, of_four = (list_variants(name)[0] for name in ("unet", "flux", "flux-4-steps"))
-    (count,) = count_pictures()
-    yield page, "Every figure rests on {} pictures or clips.", [count]
+    unets, fluxes, (of_four,), wans = map(list_variants, MODELS)
+    unet, flux, (wan, wan_of_eight, guided_wan) = unets[0], fluxes[0], wans
+    (most,) = {count_pictures(each) for each in (*unets, *fluxes, of_four, *wans[:-1])}
+    said = "Every figure rests on {} pictures or clips, and Wan with cfg 5 on {}."
+    yield page, said, [most, count_pictures(guided_wan)]
     both = DOWNSAMPLE_BY_DEFAULT, ALL_REDUCED
     times = [f"{find_time(shape, name):.0%}"[:-1] for shape in WINDOWED for name in both[::-1]]
     yield page, "raise the time from {} to {} % on Flux and from {} to {} % on Wan.", times
@@ -43,7 +45,7 @@ def list_sentences() -> Iterator[Stated]:
     yield page, "×4 reads {} % of the pairs with {} dB in the first column", ours
     yield page, "and ToDo ×2 reads {} % with {} dB.", todo
     over_rivals = [
-        [compare_pictures(each, rival).mean for each in list_variants("unet")]
+        [compare_pictures(each, rival).mean for each in unets]
         for rival in (MERGE_BY_DEFAULT, "ToDo ×2")
     ]
     said = (

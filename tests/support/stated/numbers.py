@@ -38,7 +38,7 @@ HYPERTILE = "ComfyUI's HyperTile"
 WIDE, CPU = TokenGrid(64, 64), torch.device("cpu")
 AXES = fit_axes(WIDE, LOCAL_WINDOW)
 WINDOWED = [each for each in TRAINED if each.trained in ("flux", "wan")]
-MODELS = {shape.trained for shape in TRAINED}
+MODELS = "unet", "flux", "flux-4-steps", "wan"
 LARGE = ["flux-2048", "wan-480p"]
 """The sizes of these in the tables of quality."""
 ALL_REDUCED = f"Token Downsample ×2, {ALL_STEPS}"
@@ -129,10 +129,10 @@ def list_variants(trained: str) -> list[dict[str, VariantReport]]:
     return [{one.name: one for one in each.variants} for of in reports for each in of.values()]
 
 
-def count_pictures() -> set[int]:
-    """The numbers of pictures or clips that rows of the tables rest on."""
-    regimes = (found for trained in sorted(MODELS) for found in list_variants(trained))
-    return {len(variant.decibels) for found in regimes for variant in found.values()}
+def count_pictures(found: dict[str, VariantReport]) -> int:
+    """Or clips: so many were made of each variant."""
+    (count,) = {len(variant.decibels) for variant in found.values()}
+    return count
 
 
 def find_decibels(variant: VariantReport) -> float:
