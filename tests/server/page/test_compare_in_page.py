@@ -10,9 +10,9 @@ from support.page.browser import wait_for
 
 def test_compare_shows_its_verdict_until_an_input_changes(page):
     prompt = graphs.sample_with("TokenDownsample")
-    compare = {"class_type": "TokenReductionCompare", "inputs": prompt["4"]["inputs"]}
-    models = {"model": ["1", 0], "patched_model": ["11", 0]}
-    page.open({**prompt, "4": {**compare, "inputs": {**compare["inputs"], **models}}})
+    prompt["4"]["class_type"] = "TokenReductionCompare"
+    prompt["4"]["inputs"] |= {"model": ["1", 0], "patched_model": ["11", 0]}
+    page.open(prompt)
     page.run()
     assert page.count_lines_seen_on("4") >= 2
     verdict = " ".join(page.lines_on("4")[:2])

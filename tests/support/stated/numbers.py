@@ -38,7 +38,6 @@ HYPERTILE = "ComfyUI's HyperTile"
 WIDE, CPU = TokenGrid(64, 64), torch.device("cpu")
 AXES = fit_axes(WIDE, LOCAL_WINDOW)
 WINDOWED = [each for each in TRAINED if each.trained in ("flux", "wan")]
-MODELS = "unet", "flux", "flux-4-steps", "wan"
 LARGE = ["flux-2048", "wan-480p"]
 """The sizes of these in the tables of quality."""
 ALL_REDUCED = f"Token Downsample ×2, {ALL_STEPS}"
