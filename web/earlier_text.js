@@ -8,7 +8,7 @@ const NAME = "$$node-text-preview"; // the page's own name of the widget
 const EARLIER = "Earlier run: ";
 const END = "  "; // no other pack's texts end so
 const SETTLED = END + " "; // a text that no run makes old, only other inputs
-const said = new WeakMap(); // node -> the event that brought its text, the inputs, and whether old
+const said = new WeakMap(); // node -> the event that brought its text, its inputs then, isOld
 const findWidget = (node) => node.widgets?.find(({ name }) => name === NAME);
 const numberInGraph = (id) => `${id}`.split(":").at(-1); // those of its subgraphs stand before it
 const readInputs = ({ mode, inputs, widgets }) => JSON.stringify([
@@ -37,11 +37,10 @@ const refresh = () => forEachNode((node, { event, inputs, isOld }) => {
     if (findWidget(node)) findWidget(node).value = mark + event.text;
 });
 
-api.addEventListener("promptQueueing", () => {
-    forEachNode((node, text) => text.inputs = readInputs(node));
-});
-for (const start of ["promptQueueing", "execution_start"])
-    api.addEventListener(start, () => forEachNode((node, text) => text.isOld = true));
+api.addEventListener("promptQueueing", () => forEachNode((node, text) => {
+    Object.assign(text, { inputs: readInputs(node), isOld: true });
+}));
+api.addEventListener("execution_start", () => forEachNode((node, text) => text.isOld = true));
 // These nodes are not run again, since nothing that they get has changed.
 api.addEventListener("execution_cached", ({ detail: { nodes } }) => forEachNode((node, text) => {
     if (text.event?.text.endsWith(SETTLED) && nodes.map(numberInGraph).includes(`${node.id}`))
